@@ -1,0 +1,320 @@
+use std::collections::BTreeMap;
+
+use ruma::{OwnedUserId, owned_event_id, owned_room_id, user_id};
+
+use super::*;
+use crate::conversation::event::{Member, Membership};
+use crate::conversation::ids::{RegisterName, RequestId};
+
+fn persona(id: &str, name: &str) -> Persona {
+    Persona { id: PersonaId(id.into()), user: user(&format!("p_{id}")), name: name.into() }
+}
+
+fn user(name: &str) -> OwnedUserId {
+    OwnedUserId::try_from(format!("@{name}:hs.test")).unwrap()
+}
+
+fn register() -> Lane {
+    Lane::Register(RegisterName("swarm".into()))
+}
+
+fn direct() -> Lane {
+    Lane::Direct(owned_room_id!("!r:hs.test"))
+}
+
+/// A room with eir and rune in it.
+fn room(lane: &Lane, names_address: bool) -> Room {
+    let seat = Seat { lane: lane.clone(), names_address };
+    Room {
+        id: owned_room_id!("!r:hs.test"),
+        alias: Some("#swarm:hs.test".into()),
+        encrypted: false,
+        seats: BTreeMap::from([(PersonaId("eir".into()), seat.clone()), (PersonaId("rune".into()), seat)]),
+        members: BTreeMap::from([(user("alice"), Some("Alice".into())), (user("bob"), None)]),
+    }
+}
+
+fn message(text: &str) -> Message {
+    Message {
+        kind: MessageKind::Text,
+        text: text.into(),
+        thread: None,
+        reply_to: None,
+        edits: None,
+        mentions: Vec::new(),
+    }
+}
+
+fn event(sender: &str, content: Content) -> Event {
+    Event {
+        id: owned_event_id!("$e:hs.test"),
+        room: owned_room_id!("!r:hs.test"),
+        sender: user(sender),
+        at: Millis(1_000),
+        request: None,
+        content,
+    }
+}
+
+fn say(sender: &str, text: &str) -> Event {
+    event(sender, Content::Message(message(text)))
+}
+
+struct World {
+    personas: Vec<Persona>,
+    permissions: Permissions,
+    answers: Option<PersonaId>,
+    late: bool,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            personas: vec![persona("eir", "Eir"), persona("rune", "Rune")],
+            permissions: Permissions(BTreeMap::from([
+                ("hs.test".into(), Level::Chat),
+                ("@mallory:hs.test".into(), Level::Block),
+                ("@root:hs.test".into(), Level::Admin),
+            ])),
+            answers: None,
+            late: false,
+        }
+    }
+}
+
+impl World {
+    fn hear(&self, event: &Event, room: &Room) -> Hearing {
+        let known = Known {
+            personas: &self.personas,
+            permissions: &self.permissions,
+            bot: user_id!("@bot:hs.test"),
+            answers: self.answers.as_ref(),
+            now: Millis(5_000),
+            late: self.late,
+        };
+        hear(event, room, known)
+    }
+}
+
+/// Who hears it, `!` where addressed: `eir! rune`, `edit: eir`, or the label of nothing in brackets.
+fn summary(hearing: &Hearing) -> String {
+    let mail = |mail: &[(PersonaId, Delivery)]| {
+        mail.iter()
+            .map(|(id, delivery)| format!("{id}{}", if delivery.addressed { "!" } else { "" }))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    match hearing {
+        Hearing::Mail(list) => mail(list),
+        Hearing::Edit(of, list) => format!("edit of {of}: {}", mail(list)),
+        Hearing::Redaction(of, _) => format!("redaction of {of}"),
+        Hearing::Nothing(label) => format!("[{label}]"),
+    }
+}
+
+#[track_caller]
+fn check(event: &Event, room: &Room, expect: &str) {
+    assert_eq!(summary(&World::default().hear(event, room)), expect);
+}
+
+#[test]
+fn everybody_seated_hears_and_a_direct_lane_addresses() {
+    check(&say("alice", "hi"), &room(&register(), false), "eir rune");
+    check(&say("alice", "hi"), &room(&direct(), false), "eir! rune!");
+    check(&say("root", "hi"), &room(&direct(), false), "eir! rune!");
+}
+
+#[test]
+fn a_name_addresses_only_where_names_do() {
+    check(&say("alice", "Eir, hi"), &room(&register(), true), "eir! rune");
+    check(&say("alice", "Eir, hi"), &room(&register(), false), "eir rune");
+    check(&say("alice", "rune and eir"), &room(&register(), true), "eir! rune!");
+    check(&say("alice", "the prune in their garden"), &room(&register(), true), "eir rune");
+}
+
+#[test]
+fn a_mention_addresses_whom_it_mentions() {
+    let mut mentioning = message("you two");
+    mentioning.mentions = vec![user("p_rune"), user("bob")];
+    check(&event("alice", Content::Message(mentioning)), &room(&register(), false), "eir rune!");
+}
+
+#[test]
+fn an_answer_addresses_whom_it_answers() {
+    let world = World { answers: Some(PersonaId("rune".into())), ..World::default() };
+    let heard = world.hear(&say("alice", "yes"), &room(&register(), false));
+    assert_eq!(summary(&heard), "eir rune!");
+}
+
+#[test]
+fn notices_are_mail_but_never_wake() {
+    for lane in [register(), direct()] {
+        let mut notice = message("Eir, backup done");
+        notice.kind = MessageKind::Notice;
+        notice.mentions = vec![user("p_eir")];
+        check(&event("alice", Content::Message(notice)), &room(&lane, true), "eir rune");
+    }
+}
+
+#[test]
+fn personas_hear_each_other_but_never_wake_each_other_and_never_hear_themselves() {
+    let mut mentioning = message("Rune, look");
+    mentioning.mentions = vec![user("p_rune"), user("p_eir")];
+    let event = event("p_eir", Content::Message(mentioning));
+    for lane in [register(), direct()] {
+        let world = World { answers: Some(PersonaId("rune".into())), ..World::default() };
+        assert_eq!(summary(&world.hear(&event, &room(&lane, true))), "rune");
+    }
+}
+
+#[test]
+fn personas_need_no_permission_to_be_heard() {
+    let world = World { permissions: Permissions::default(), ..World::default() };
+    assert_eq!(summary(&world.hear(&say("p_eir", "hm"), &room(&register(), true))), "rune");
+    assert_eq!(summary(&world.hear(&say("alice", "hm"), &room(&register(), true))), "[blocked]");
+}
+
+#[test]
+fn our_own_are_nothing() {
+    check(&say("bot", "Eir, hi"), &room(&direct(), true), "[own]");
+    let mut alone = room(&direct(), true);
+    alone.seats.remove(&PersonaId("rune".into()));
+    check(&say("p_eir", "hm"), &alone, "[own]");
+    let mut echo = say("p_eir", "hm");
+    echo.request = Some(RequestId("r".into()));
+    check(&echo, &alone, "[own]");
+    check(&echo, &room(&register(), true), "rune");
+}
+
+#[test]
+fn a_request_id_of_somebody_else_hides_nothing() {
+    let mut forged = say("alice", "Eir, hi");
+    forged.request = Some(RequestId("r".into()));
+    check(&forged, &room(&register(), true), "eir! rune");
+}
+
+#[test]
+fn blocked_senders_and_encrypted_rooms_are_not_heard() {
+    check(&say("mallory", "Eir, hi"), &room(&direct(), true), "[blocked]");
+    let mut foreign = say("alice", "Eir, hi");
+    foreign.sender = user_id!("@alice:elsewhere.test").to_owned();
+    check(&foreign, &room(&direct(), true), "[blocked]");
+    let mut encrypted = room(&direct(), true);
+    encrypted.encrypted = true;
+    check(&say("alice", "Eir, hi"), &encrypted, "[encrypted]");
+    check(&say("p_eir", "hm"), &encrypted, "[encrypted]");
+}
+
+#[test]
+fn without_a_known_seat_nobody_hears() {
+    let mut empty = room(&register(), true);
+    empty.seats.clear();
+    check(&say("alice", "Eir, hi"), &empty, "[no seat]");
+    let seat = Seat { lane: register(), names_address: true };
+    empty.seats.insert(PersonaId("gone".into()), seat.clone());
+    check(&say("alice", "Eir, hi"), &empty, "[no seat]");
+    check(&redaction("alice"), &empty, "[no seat]");
+    empty.seats.insert(PersonaId("rune".into()), seat);
+    check(&say("alice", "Eir, hi"), &empty, "rune");
+}
+
+#[test]
+fn an_edit_is_mail_addressed_as_its_new_words() {
+    let mut edit = message("Eir, I meant this");
+    edit.edits = Some(owned_event_id!("$old:hs.test"));
+    let event = event("alice", Content::Message(edit));
+    check(&event, &room(&register(), true), "edit of $old:hs.test: eir! rune");
+    check(&event, &room(&register(), false), "edit of $old:hs.test: eir rune");
+    let Hearing::Edit(_, mail) = World::default().hear(&event, &room(&register(), true)) else {
+        panic!("not an edit");
+    };
+    assert_eq!(mail[0].1.kind, DeliveryKind::Edit(owned_event_id!("$old:hs.test")));
+    assert_eq!(mail[0].1.text, "Eir, I meant this");
+}
+
+fn redaction(sender: &str) -> Event {
+    event(sender, Content::Redaction { redacts: owned_event_id!("$old:hs.test") })
+}
+
+#[test]
+fn anybody_but_ours_may_take_back() {
+    let room = room(&register(), true);
+    for sender in ["alice", "root", "mallory"] {
+        check(&redaction(sender), &room, "redaction of $old:hs.test");
+    }
+    for sender in ["bot", "p_eir"] {
+        check(&redaction(sender), &room, "[own]");
+    }
+    let encrypted = Room { encrypted: true, ..room };
+    check(&redaction("alice"), &encrypted, "redaction of $old:hs.test");
+}
+
+#[test]
+fn a_redaction_wakes_nobody_and_carries_no_words() {
+    let Hearing::Redaction(_, notice) = World::default().hear(&redaction("alice"), &room(&direct(), true))
+    else {
+        panic!("not a redaction");
+    };
+    assert!(!notice.addressed);
+    assert_eq!((notice.text.as_str(), notice.lane), ("", direct()));
+    assert_eq!(notice.kind, DeliveryKind::Redaction(owned_event_id!("$old:hs.test")));
+}
+
+#[test]
+fn state_and_unknown_events_are_nothing_by_name() {
+    let room = room(&register(), true);
+    let member =
+        Member { user: user("alice"), membership: Membership::Join, display_name: None, is_direct: false };
+    check(&event("alice", Content::Member(member)), &room, "[member]");
+    check(&event("alice", Content::Encryption), &room, "[encryption]");
+    check(&event("alice", Content::Tombstone { replacement: None }), &room, "[tombstone]");
+    check(&event("alice", Content::Other { kind: "m.sticker".into() }), &room, "[other]");
+}
+
+#[test]
+fn a_delivery_carries_what_the_event_says() {
+    let mut full = message("look");
+    full.kind = MessageKind::Emote;
+    full.thread = Some(owned_event_id!("$root:hs.test"));
+    full.reply_to = Some(owned_event_id!("$before:hs.test"));
+    let world = World { late: true, ..World::default() };
+    let Hearing::Mail(mail) = world.hear(&event("alice", Content::Message(full)), &room(&direct(), false))
+    else {
+        panic!("not mail");
+    };
+    let expect = Delivery {
+        seq: 0,
+        lane: direct(),
+        room: owned_room_id!("!r:hs.test"),
+        sender: user("alice"),
+        sender_name: Some("Alice".into()),
+        event: owned_event_id!("$e:hs.test"),
+        kind: DeliveryKind::Emote,
+        text: "look".into(),
+        thread: Some(owned_event_id!("$root:hs.test")),
+        reply_to: Some(owned_event_id!("$before:hs.test")),
+        addressed: true,
+        late: true,
+        said: Millis(1_000),
+        heard: Millis(5_000),
+    };
+    assert_eq!(mail[0], (PersonaId("eir".into()), expect));
+}
+
+#[test]
+fn each_message_kind_keeps_its_kind() {
+    for (kind, expect) in [
+        (MessageKind::Text, DeliveryKind::Text),
+        (MessageKind::Emote, DeliveryKind::Emote),
+        (MessageKind::Notice, DeliveryKind::Notice),
+        (MessageKind::Media, DeliveryKind::Media),
+    ] {
+        let content = Content::Message(Message { kind, ..message("x") });
+        let Hearing::Mail(mail) = World::default().hear(&event("bob", content), &room(&direct(), false))
+        else {
+            panic!("not mail");
+        };
+        assert_eq!(mail[0].1.kind, expect);
+        assert_eq!(mail[0].1.sender_name, None);
+    }
+}

@@ -1,0 +1,106 @@
+//! A Matrix event as far as the bridge cares, already read leniently by the ear.
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+
+use super::ids::{Millis, RequestId};
+
+/// One event of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event id; it alone decides what is new.
+    pub id: OwnedEventId,
+    /// The room it stands in.
+    pub room: OwnedRoomId,
+    /// Who sent it.
+    pub sender: OwnedUserId,
+    /// `origin_server_ts`; zero where it was unreadable.
+    pub at: Millis,
+    /// Our own request id, where the content carries one: the echo of something we sent.
+    pub request: Option<RequestId>,
+    /// What it says.
+    pub content: Content,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// `m.room.message`.
+    Message(Message),
+    /// `m.room.member`.
+    Member(Member),
+    /// `m.room.encryption`: the room is encrypted from here on.
+    Encryption,
+    /// `m.room.redaction`.
+    Redaction {
+        /// The event taken back.
+        redacts: OwnedEventId,
+    },
+    /// `m.room.tombstone`.
+    Tombstone {
+        /// The room that follows, where it is readable.
+        replacement: Option<OwnedRoomId>,
+    },
+    /// Anything else, skipped and counted by its type.
+    Other {
+        /// The event type.
+        kind: String,
+    },
+}
+
+/// A message of any msgtype.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Which kind it is.
+    pub kind: MessageKind,
+    /// Its words: body without reply fallback, caption, or a media placeholder such as `[image photo.jpg 240 kB]`.
+    pub text: String,
+    /// The root of the thread it stands in.
+    pub thread: Option<OwnedEventId>,
+    /// The event it answers (a thread's fallback reply is none).
+    pub reply_to: Option<OwnedEventId>,
+    /// The event it replaces; `text` is then the new text.
+    pub edits: Option<OwnedEventId>,
+    /// `m.mentions.user_ids`.
+    pub mentions: Vec<OwnedUserId>,
+}
+
+/// The kinds of message that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// `m.text`, and unknown msgtypes with a body.
+    Text,
+    /// `m.emote`.
+    Emote,
+    /// `m.notice`: never wakes.
+    Notice,
+    /// A file, image, audio or video.
+    Media,
+}
+
+/// A change of somebody's membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Whose membership it is (the state key).
+    pub user: OwnedUserId,
+    /// What it is now.
+    pub membership: Membership,
+    /// The display name carried along.
+    pub display_name: Option<String>,
+    /// `is_direct` of an invite.
+    pub is_direct: bool,
+}
+
+/// A membership as the Matrix spec names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// In the room.
+    Join,
+    /// Invited.
+    Invite,
+    /// Not in the room (left, kicked, or refused).
+    Leave,
+    /// Banned.
+    Ban,
+    /// Asked to be let in.
+    Knock,
+}

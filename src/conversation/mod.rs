@@ -1,0 +1,19 @@
+//! Rooms, messages and words: what is said, to whom, and how it reads. Pure: no clock, no disk, no network.
+//!
+//! It never decides when a Persona acts (that is [`crate::persona`]) and never meets a wire form.
+
+pub mod address;
+pub mod batch;
+pub mod event;
+pub mod ids;
+pub mod invite;
+pub mod permission;
+pub mod prompt;
+pub mod reply;
+pub mod room;
+
+pub use batch::{Batch, Delivery, DeliveryKind};
+pub use event::{Content, Event, Member, Membership, Message, MessageKind};
+pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
+pub use permission::{Level, Permissions};
+pub use room::{Persona, Room, Seat};

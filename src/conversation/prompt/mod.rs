@@ -1,0 +1,73 @@
+//! From deliveries to words, in a form that can be read back exactly.
+//!
+//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier` or a label;
+//! whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
+//! mark is a line in `mark` and one in [`system()`].
+
+mod clean;
+#[cfg(test)]
+mod law;
+mod mark;
+#[cfg(test)]
+mod read;
+mod render;
+mod system;
+mod time;
+
+use std::collections::BTreeMap;
+
+use ruma::OwnedRoomId;
+
+use super::ids::Millis;
+
+#[cfg(test)]
+pub(crate) use read::read_back;
+pub use render::render;
+pub use system::{SystemPrompt, system};
+
+/// Fed instead of the batch where her session already holds it.
+pub const RETRY: &str = "(retry)";
+
+/// The label in [`Surroundings::labels`] of an event that she sent herself.
+pub const OWN: &str = "yours";
+
+/// The longest fault line, in characters.
+const FAULT_LINE: usize = 400;
+
+/// What the words need beside the batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Each room at hand: its label as shown to her (alias or `dm with …`).
+    pub rooms: BTreeMap<OwnedRoomId, String>,
+    /// Labels of events she heard before, for reply, edit and thread marks; [`OWN`] for events she sent.
+    pub labels: BTreeMap<ruma::OwnedEventId, String>,
+    /// Earlier lines of each room, oldest first, for the first turn of a session.
+    pub context: BTreeMap<OwnedRoomId, Vec<ContextLine>>,
+    /// The time now.
+    pub now: Millis,
+}
+
+/// A line of what was said before she was there, never mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextLine {
+    /// Who.
+    pub sender: ruma::OwnedUserId,
+    /// Display name.
+    pub sender_name: Option<String>,
+    /// Words.
+    pub text: String,
+    /// When.
+    pub said: Millis,
+}
+
+/// The line that tells her why her last reply could not be used: one line of at most 400 characters.
+pub fn fault_line(fault: &str) -> String {
+    const BEFORE: &str = "# your last reply could not be used and nothing of it was sent: ";
+    const AFTER: &str = " (reply again to the same mail)";
+    let room = FAULT_LINE - BEFORE.chars().count() - AFTER.chars().count();
+    let fault: String = clean::one_line(fault).chars().take(room).collect();
+    format!("{BEFORE}{fault}{AFTER}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! A batch as one text block.
+
+use ruma::{OwnedRoomId, RoomId};
+
+use super::mark::{Labels, marks};
+use super::{ContextLine, Surroundings, clean, time};
+use crate::conversation::batch::{Batch, Delivery};
+use crate::conversation::ids::{Lane, Millis};
+
+/// The most earlier messages shown of a room.
+const CONTEXT_LINES: usize = 20;
+
+/// The most bytes of earlier messages shown of a room.
+const CONTEXT_BYTES: usize = 16 * 1024;
+
+/// The most bytes of one earlier message's text; mail is never cut.
+const CONTEXT_TEXT: usize = 2 * 1024;
+
+/// Renders a batch as one text block that begins with a header line (so never with `/`); withdrawn mail is left out.
+///
+/// Rooms stand in the order of their first mail. Earlier lines are shown only of rooms that have mail in the batch, so
+/// that no other lane's words come in by them.
+pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
+    let labels = Labels::new(batch, &surroundings.labels);
+    let rooms = by_room(batch);
+    let mut words = header(batch, rooms.len(), surroundings.now);
+    for (room, deliveries) in rooms {
+        words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
+        for earlier in newest(surroundings.context.get(room).map_or(&[], Vec::as_slice), surroundings.now) {
+            words.push_str(&earlier);
+        }
+        for delivery in deliveries {
+            words.push_str(&message(delivery, &labels, surroundings.now));
+        }
+    }
+    words
+}
+
+fn by_room(batch: &Batch) -> Vec<(&OwnedRoomId, Vec<&Delivery>)> {
+    let mut rooms: Vec<(&OwnedRoomId, Vec<&Delivery>)> = Vec::new();
+    for delivery in batch.shown() {
+        match rooms.iter_mut().find(|(room, _)| **room == delivery.room) {
+            Some((_, deliveries)) => deliveries.push(delivery),
+            None => rooms.push((&delivery.room, vec![delivery])),
+        }
+    }
+    rooms
+}
+
+fn header(batch: &Batch, rooms: usize, now: Millis) -> String {
+    let new = batch.shown().count();
+    let (place, spread) = match &batch.lane {
+        Lane::Direct(_) => ("a direct room".to_owned(), String::new()),
+        Lane::Register(name) => {
+            let spread = format!(" in {rooms} {}", if rooms == 1 { "room" } else { "rooms" });
+            (format!("register {}", clean::one_line(name.as_str())), spread)
+        }
+    };
+    format!("# mail for you in {place}: {new} new{spread}, now {} UTC", time::full(now))
+}
+
+/// The room's label, with its id where two rooms bear the same, or its id alone where it has none.
+fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
+    let label =
+        |id: &RoomId| surroundings.rooms.get(id).map(|label| clean::one_line(label)).unwrap_or_default();
+    let own = label(room);
+    let id = clean::id(room.as_str());
+    if own.is_empty() {
+        return id;
+    }
+    let shared = surroundings.rooms.keys().filter(|other| label(other) == own).count() > 1;
+    if shared { format!("{} {id}", clean::quoted(&own)) } else { clean::quoted(&own) }
+}
+
+fn message(delivery: &Delivery, labels: &Labels<'_>, now: Millis) -> String {
+    let marks = marks(delivery, labels);
+    let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };
+    let head = format!(
+        "m{} {} {}{marks}:",
+        delivery.seq,
+        time::short(delivery.said, now),
+        sender(delivery.sender_name.as_deref(), &delivery.sender),
+    );
+    lines(&head, &delivery.text)
+}
+
+fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
+    let id = clean::id(user.as_str());
+    match name.and_then(clean::name) {
+        Some(name) => format!("{} <{id}>", clean::quoted(&name)),
+        None => format!("<{id}>"),
+    }
+}
+
+/// A text behind its head; each further line of it is prefixed.
+fn lines(head: &str, text: &str) -> String {
+    let mut shown = String::with_capacity(head.len() + text.len() + 8);
+    for (number, line) in clean::lines(text).enumerate() {
+        shown.push('\n');
+        shown.push_str(if number == 0 { head } else { "|" });
+        if !line.is_empty() {
+            shown.push(' ');
+            shown.push_str(&line);
+        }
+    }
+    shown
+}
+
+/// The newest earlier messages within the limits, rendered, oldest first.
+fn newest(context: &[ContextLine], now: Millis) -> Vec<String> {
+    let mut left = CONTEXT_BYTES;
+    let mut kept: Vec<String> = context
+        .iter()
+        .rev()
+        .take(CONTEXT_LINES)
+        .map(|line| earlier(line, now))
+        .map_while(|shown| {
+            left = left.checked_sub(shown.len())?;
+            Some(shown)
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+fn earlier(line: &ContextLine, now: Millis) -> String {
+    let head = format!(
+        "earlier {} {}:",
+        time::short(line.said, now),
+        sender(line.sender_name.as_deref(), &line.sender)
+    );
+    let cut = line.text.floor_char_boundary(CONTEXT_TEXT);
+    if cut == line.text.len() {
+        return lines(&head, &line.text);
+    }
+    lines(&head, &format!("{}…", &line.text[..cut]))
+}

@@ -1,0 +1,80 @@
+//! The reply's JSON, read strictly.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::{Fault, MAX_ITEMS};
+
+/// A reply of the schema's shape.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reply {
+    pub(super) say: Vec<Say>,
+    pub(super) react: Vec<React>,
+}
+
+/// Something to be said, as she wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Say {
+    pub(super) text: String,
+    #[serde(default)]
+    room: Option<String>,
+    #[serde(default)]
+    reply_to: Option<String>,
+}
+
+/// A reaction, as she wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct React {
+    pub(super) message: String,
+    pub(super) key: String,
+}
+
+impl Say {
+    /// The room she named; an empty name is none.
+    pub(super) fn room(&self) -> Option<&str> {
+        self.room.as_deref().map(str::trim).filter(|room| !room.is_empty())
+    }
+
+    /// The label she answers, in its plain form; an empty one is none.
+    pub(super) fn reply_to(&self) -> Option<String> {
+        self.reply_to.as_deref().map(label).filter(|label| !label.is_empty())
+    }
+}
+
+/// Reads a reply.
+///
+/// # Errors
+/// Anything that is not of the schema's shape.
+pub(super) fn decode(reply: &str) -> Result<Reply, Fault> {
+    let read: Reply =
+        serde_json::from_str(reply).map_err(|error| Fault(format!("not of the schema: {error}")))?;
+    for (list, items) in [("say", read.say.len()), ("react", read.react.len())] {
+        if items > MAX_ITEMS {
+            return Err(Fault(format!("{list} has {items} items; at most {MAX_ITEMS} are sent")));
+        }
+    }
+    Ok(read)
+}
+
+/// The plain form of a label: `m12` for ` M12 `.
+pub(super) fn label(given: &str) -> String {
+    given.trim().to_lowercase()
+}
+
+/// The labels that a reply names, each once, so that older ones can be looked up before the reply is used.
+///
+/// A reply that cannot be read names none.
+pub fn labels_in(reply: &str) -> Vec<String> {
+    let Ok(reply) = decode(reply) else { return Vec::new() };
+    let answered = reply.say.iter().filter_map(Say::reply_to);
+    let reacted = reply.react.iter().map(|react| label(&react.message));
+    answered.chain(reacted).filter(|label| is_label(label)).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn is_label(label: &str) -> bool {
+    label.strip_prefix('m').is_some_and(|number| number.parse::<u64>().is_ok())
+}

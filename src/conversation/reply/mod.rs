@@ -1,0 +1,82 @@
+//! From her typed reply to acts.
+//!
+//! A reply is data of a fixed shape, never text to be searched. Where it may go is an [`Allowance`], made from the
+//! turn's lane alone, so that no reply reaches a room of another lane.
+
+mod acts;
+mod allowance;
+mod decode;
+
+use std::collections::BTreeMap;
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+pub use acts::acts;
+pub use allowance::{allowance, rooms_of};
+pub use decode::labels_in;
+
+/// The version of the reply schema.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The reply schema, byte-constant for a version.
+pub const SCHEMA: &str = r#"{"type":"object","properties":{"say":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"text":{"type":"string","description":"Markdown"},"room":{"type":"string","description":"label, alias or id of a room; absent: the room of the newest message addressed to you"},"reply_to":{"type":"string","description":"label of the message this answers, such as m12"}},"required":["text"],"additionalProperties":false}},"react":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"message":{"type":"string","description":"label of the message, such as m12"},"key":{"type":"string","description":"an emoji","minLength":1,"maxLength":64}},"required":["message","key"],"additionalProperties":false}}},"required":["say","react"],"additionalProperties":false}"#;
+
+/// The most says, and the most reactions, of one reply.
+const MAX_ITEMS: usize = 16;
+
+/// Where a turn may speak and what its labels stand for; built from the turn's lane alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Rooms of the lane, with every name she may use for each (label, alias, id).
+    pub rooms: BTreeMap<OwnedRoomId, Vec<String>>,
+    /// Labels (`m12`) within the lane.
+    pub labels: BTreeMap<String, Target>,
+    /// Where a say without a room goes, and the thread it was asked in.
+    pub default: Option<(OwnedRoomId, Option<OwnedEventId>)>,
+    /// For each room, the thread in which its newest addressed message stands, if in one.
+    pub threads: BTreeMap<OwnedRoomId, Option<OwnedEventId>>,
+}
+
+/// A message that a label stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its room.
+    pub room: OwnedRoomId,
+    /// The event.
+    pub event: OwnedEventId,
+    /// Its thread's root.
+    pub thread: Option<OwnedEventId>,
+}
+
+/// One thing that she does; it can only be made by [`acts()`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// She says something.
+    Say {
+        /// Where.
+        room: OwnedRoomId,
+        /// Markdown, not empty.
+        text: String,
+        /// In which thread.
+        thread: Option<OwnedEventId>,
+        /// The event it answers.
+        reply_to: Option<OwnedEventId>,
+    },
+    /// She reacts.
+    React {
+        /// Where.
+        room: OwnedRoomId,
+        /// To what.
+        event: OwnedEventId,
+        /// With what (at most 64 bytes, one line).
+        key: String,
+    },
+}
+
+/// A reply that cannot be used; its text is told to her.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub String);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! persona-bridge: Personas with one persistent `claude` session each, living on Matrix as appservice users.
+
+pub mod conversation;
