@@ -1,3 +1,4 @@
 //! persona-bridge: Personas with one persistent `claude` session each, living on Matrix as appservice users.
 
 pub mod conversation;
+pub mod persona;

@@ -1,0 +1,185 @@
+//! The one decision: what a Persona does next, from everything that is known of her.
+//!
+//! It keeps no memory and reads no clock: whoever calls it again with the same situation gets the same step, so a
+//! step that was lost in a crash is simply decided again. It must never wait for a time that is not ahead. A new
+//! rule is one more early return in [`decide`], at the place in the order where it wins over what follows.
+
+use std::time::Duration;
+
+use ruma::OwnedRoomId;
+
+use super::ending::Troubles;
+use crate::conversation::{Lane, LineId, Millis, TurnId};
+
+/// Everything that bears on a Persona's next step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Situation {
+    /// The time now.
+    pub now: Millis,
+    /// Whether the service is stopping.
+    pub shutting_down: bool,
+    /// Whether a stopping service has waited long enough for the line that is being thought about.
+    pub grace_over: bool,
+    /// Whether somebody (a full disk, a refused account) has stopped asking, and why.
+    pub held: Option<String>,
+    /// Her mind.
+    pub mind: MindState,
+    /// Her open turn.
+    pub open_turn: Option<OpenTurn>,
+    /// Mail waiting outside the open turn, a row for each lane that has any.
+    pub lanes: Vec<LaneMail>,
+    /// How long a room must have been quiet, and the longest wait for that.
+    pub settle: Settle,
+}
+
+/// When addressed mail is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settle {
+    /// Quiet time of the room.
+    pub quiet: Duration,
+    /// The longest wait since the first addressed message.
+    pub cap: Duration,
+}
+
+/// The state of a mind as its events tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MindState {
+    /// No process; the next feed starts one.
+    Closed,
+    /// A process waits for a line.
+    Idle,
+    /// A line is being thought about.
+    Busy(LineId),
+    /// It was told to stop and has not ended yet.
+    Stopping,
+    /// No process, and every place for a live one is taken by a thinking one.
+    NoSlot,
+}
+
+/// A turn that is written down and not yet closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// The lane of its mail.
+    pub lane: Lane,
+    /// The deliveries in it.
+    pub seqs: Vec<u64>,
+    /// The attempt that is written down, counted from 1.
+    pub attempt: u32,
+    /// Not to be fed before.
+    pub not_before: Millis,
+    /// What went wrong so far.
+    pub troubles: Troubles,
+}
+
+/// Mail waiting in one lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneMail {
+    /// The lane.
+    pub lane: Lane,
+    /// When its oldest waiting mail was heard.
+    pub oldest: Millis,
+    /// One row for each of its rooms that has addressed mail waiting.
+    pub addressed: Vec<RoomMail>,
+}
+
+/// Addressed mail waiting in one room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomMail {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// When the first addressed mail that waits was heard.
+    pub first_addressed: Millis,
+    /// When the newest mail of any kind in that room was heard.
+    pub newest: Millis,
+}
+
+/// What she does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing until something happens, or until the time if there is one (always ahead of now).
+    Sleep(Option<Millis>),
+    /// Write down a turn with all waiting mail of the lane.
+    BeginTurn(Lane),
+    /// Feed the open turn's current attempt.
+    Feed(TurnId),
+    /// Stop the mind.
+    StopMind(Stop),
+    /// All is at rest: the loop may end.
+    Leave,
+}
+
+/// How a mind is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is idle: close its input and wait.
+    Idle,
+    /// It is busy: SIGTERM, then SIGKILL.
+    Busy,
+}
+
+/// Decides the next step; level-triggered, so start-up, recovery and normal running are one path.
+///
+/// The rules, the first that applies wins:
+/// 1. The service stops: a line in the works gets its grace, then the mind is stopped, then she leaves.
+/// 2. Somebody holds her: nothing is begun or fed.
+/// 3. Her mind is busy, stopping, or has no place to live: an event will wake her.
+/// 4. A turn is open: it is fed as soon as its time has come.
+/// 5. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
+/// 6. Else she sleeps until the first lane is due.
+pub fn decide(situation: &Situation) -> Step {
+    if situation.shutting_down {
+        return wind_down(situation);
+    }
+    let waits_for_event = match situation.mind {
+        MindState::Closed | MindState::Idle => situation.held.is_some(),
+        MindState::Busy(_) | MindState::Stopping | MindState::NoSlot => true,
+    };
+    if waits_for_event {
+        return Step::Sleep(None);
+    }
+    match &situation.open_turn {
+        Some(turn) if turn.not_before > situation.now => Step::Sleep(Some(turn.not_before)),
+        Some(turn) => Step::Feed(turn.id),
+        None => begin(situation),
+    }
+}
+
+fn wind_down(situation: &Situation) -> Step {
+    match situation.mind {
+        MindState::Busy(_) if situation.grace_over => Step::StopMind(Stop::Busy),
+        MindState::Busy(_) | MindState::Stopping => Step::Sleep(None),
+        MindState::Idle => Step::StopMind(Stop::Idle),
+        MindState::Closed | MindState::NoSlot => Step::Leave,
+    }
+}
+
+fn begin(situation: &Situation) -> Step {
+    let now = situation.now;
+    let dues =
+        || situation.lanes.iter().filter_map(|mail| Some((mail, lane_due(mail, now, situation.settle)?)));
+    let ready = dues().filter(|(_, due)| *due <= now).map(|(mail, _)| mail);
+    match ready.min_by_key(|mail| (mail.oldest, &mail.lane)) {
+        Some(mail) => Step::BeginTurn(mail.lane.clone()),
+        None => Step::Sleep(dues().map(|(_, due)| due).min()),
+    }
+}
+
+/// When the lane is due: as soon as one of its rooms is; never while it has no addressed mail.
+fn lane_due(mail: &LaneMail, now: Millis, settle: Settle) -> Option<Millis> {
+    mail.addressed.iter().map(|room| room_due(room, now, settle)).min()
+}
+
+/// When the room is due: once it is quiet, at the latest `cap` after its first addressed message.
+///
+/// Mail from the future means that the clock was set back; it is due at once, so that no one waits for the old time.
+fn room_due(room: &RoomMail, now: Millis, settle: Settle) -> Millis {
+    if room.first_addressed > now {
+        return now;
+    }
+    room.newest.plus(settle.quiet).min(room.first_addressed.plus(settle.cap))
+}
+
+#[cfg(test)]
+mod tests;

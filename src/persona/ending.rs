@@ -1,0 +1,233 @@
+//! How an attempt at a turn ends and what follows from it: the ladder of retries, with all its values.
+//!
+//! It never waits and never counts by itself: what went wrong before is an argument, and what is to be written down
+//! comes back with the verdict. A new kind of ending is one variant and one rung; every rung must either lead out
+//! within a bounded number of attempts or wait with a capped delay.
+
+use std::time::Duration;
+
+/// How one attempt at a turn ended, as the mind's typed fields say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// She answered; the reply is the JSON text of her structured output.
+    Answered {
+        /// The structured output, as JSON text.
+        reply: String,
+        /// What it used.
+        usage: Usage,
+    },
+    /// It may work later: 429, 5xx, network, timeout, plan limit.
+    Transient {
+        /// A fixed phrase, never model or user text.
+        reason: String,
+        /// The delay the API asked for.
+        retry_after: Option<Duration>,
+    },
+    /// It will not work as it is: refusal, 400, 404, 413, limits of output, turns or retries.
+    Final {
+        /// A fixed phrase.
+        reason: String,
+    },
+    /// There is a result without a usable structured output.
+    Invalid {
+        /// The fault, as it is told to her.
+        fault: String,
+    },
+    /// The process was lost, silent or stopped in the middle; the same line is to be fed again.
+    Lost {
+        /// A fixed phrase.
+        reason: String,
+    },
+    /// The account cannot ask: 401, 403, billing.
+    Refused {
+        /// A fixed phrase.
+        reason: String,
+    },
+    /// The prompt does not fit the window any more.
+    TooLong,
+    /// The session is gone or poisoned and must not be used again.
+    SessionGone {
+        /// A fixed phrase.
+        reason: String,
+    },
+}
+
+/// Tokens of the last API request of an attempt, and money of the process so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Uncached input tokens.
+    pub input: u64,
+    /// Tokens read from the prompt cache.
+    pub cache_read: u64,
+    /// Tokens written to the prompt cache.
+    pub cache_creation: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// `total_cost_usd`, cumulative for the process.
+    pub total_cost_usd: f64,
+}
+
+/// What went wrong with a turn so far, written down with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// Transient endings since the last that was neither transient nor lost.
+    pub transient: u32,
+    /// Lost endings since the last that was neither transient nor lost.
+    pub lost: u32,
+    /// Final endings in this generation; one that was begun for finals starts with its one repeat used up.
+    pub finals: u32,
+    /// Invalid replies in this generation.
+    pub invalid: u32,
+    /// Generations that were begun for this turn.
+    pub generations: u32,
+    /// The fault line that the next attempt feeds instead of `(retry)`.
+    pub fault: Option<String>,
+}
+
+/// What to do about an ending.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Commit the reply.
+    Commit {
+        /// The structured output, as JSON text.
+        reply: String,
+    },
+    /// Write the next attempt and feed it after the delay.
+    Again {
+        /// How long to wait first.
+        after: Duration,
+        /// The troubles to write down with it.
+        troubles: Troubles,
+    },
+    /// Feed the same line again after the delay.
+    Same {
+        /// How long to wait first.
+        after: Duration,
+        /// The troubles to write down with it.
+        troubles: Troubles,
+    },
+    /// Begin the next generation and feed the whole batch there.
+    NewGeneration {
+        /// Why, for operators.
+        reason: String,
+        /// The troubles to write down with it.
+        troubles: Troubles,
+    },
+    /// Put this mail aside with its reason; later mail goes on.
+    Hold {
+        /// Why, for operators.
+        reason: String,
+    },
+    /// Stop asking until an operator has mended it; the turn stays open.
+    StopAsking {
+        /// Why, for operators and /ready.
+        reason: String,
+    },
+}
+
+/// The first wait after a transient ending; it doubles with each further one.
+pub const TRANSIENT_FIRST: Duration = Duration::from_secs(2);
+/// The longest wait after a transient ending, unless the API asked for more.
+pub const TRANSIENT_CAP: Duration = Duration::from_secs(600);
+/// The longest delay that is taken from the API: a weekly limit's.
+pub const RETRY_AFTER_CAP: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The wait after the second lost ending (there is none after the first); it doubles with each further one.
+pub const LOST_FIRST: Duration = Duration::from_secs(1);
+/// The longest wait after a lost ending.
+pub const LOST_CAP: Duration = Duration::from_secs(60);
+/// The wait before a final ending is tried once more.
+pub const FINAL_PAUSE: Duration = Duration::from_secs(1);
+/// How often a final ending is tried once more in a generation that was not begun for finals.
+pub const FINAL_REPEATS: u32 = 1;
+/// How often a generation is told its fault.
+pub const INVALID_REPEATS: u32 = 2;
+/// How many generations are begun for one turn because its session was gone.
+pub const GONE_GENERATIONS: u32 = 3;
+
+/// Decides what follows from an ending, given what went wrong with this turn before.
+///
+/// | ending | verdict |
+/// |---|---|
+/// | answered | commit |
+/// | transient | again after the larger of what the API asked (at most 7 days) and 2, 4, 8 … 600 s; for ever |
+/// | lost | the same line after 0, 1, 2, 4 … 60 s; for ever |
+/// | final | again after 1 s; then a new generation; then hold |
+/// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
+/// | too long | a new generation; then hold |
+/// | session gone | a new generation, at most three for a turn; then hold |
+/// | refused | stop asking; the turn stays open |
+///
+/// Final, invalid and too long lead to a new generation only where none was begun for this turn: what fails in a
+/// fresh session would fail in the next one too.
+pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
+    match ending {
+        Ending::Answered { reply, usage: _ } => Verdict::Commit { reply },
+        Ending::Transient { reason: _, retry_after } => transient(retry_after, before),
+        Ending::Final { reason } => final_ending(reason, before),
+        Ending::Invalid { fault } => invalid(fault, before),
+        Ending::Lost { reason: _ } => lost(before),
+        Ending::Refused { reason } => Verdict::StopAsking { reason },
+        Ending::TooLong => fresh_or_hold("the prompt is too long".to_owned(), before, 1, 0),
+        Ending::SessionGone { reason } => fresh_or_hold(reason, before, GONE_GENERATIONS, 0),
+    }
+}
+
+/// The wait after a transient ending when `before` of them came before it.
+pub fn transient_backoff(before: u32) -> Duration {
+    doubled(TRANSIENT_FIRST, before, TRANSIENT_CAP)
+}
+
+/// The wait after a lost ending when `before` of them came before it.
+pub fn lost_backoff(before: u32) -> Duration {
+    before.checked_sub(1).map_or(Duration::ZERO, |doublings| doubled(LOST_FIRST, doublings, LOST_CAP))
+}
+
+fn doubled(first: Duration, doublings: u32, cap: Duration) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(doublings)).min(cap)
+}
+
+fn transient(retry_after: Option<Duration>, before: &Troubles) -> Verdict {
+    let asked = retry_after.unwrap_or_default().min(RETRY_AFTER_CAP);
+    let after = asked.max(transient_backoff(before.transient));
+    Verdict::Again {
+        after,
+        troubles: Troubles { transient: before.transient.saturating_add(1), ..before.clone() },
+    }
+}
+
+fn lost(before: &Troubles) -> Verdict {
+    Verdict::Same {
+        after: lost_backoff(before.lost),
+        troubles: Troubles { lost: before.lost.saturating_add(1), ..before.clone() },
+    }
+}
+
+fn final_ending(reason: String, before: &Troubles) -> Verdict {
+    if before.finals >= FINAL_REPEATS {
+        return fresh_or_hold(reason, before, 1, FINAL_REPEATS);
+    }
+    let troubles = Troubles { finals: before.finals + 1, transient: 0, lost: 0, ..before.clone() };
+    Verdict::Again { after: FINAL_PAUSE, troubles }
+}
+
+fn invalid(fault: String, before: &Troubles) -> Verdict {
+    if before.invalid >= INVALID_REPEATS {
+        // The fault quotes what she wrote; operators need not read that.
+        return fresh_or_hold("she gave no reply that can be used".to_owned(), before, 1, 0);
+    }
+    let troubles =
+        Troubles { invalid: before.invalid + 1, fault: Some(fault), transient: 0, lost: 0, ..before.clone() };
+    Verdict::Again { after: Duration::ZERO, troubles }
+}
+
+/// A new generation while fewer than `most` were begun for this turn, else hold.
+fn fresh_or_hold(reason: String, before: &Troubles, most: u32, finals: u32) -> Verdict {
+    if before.generations >= most {
+        return Verdict::Hold { reason };
+    }
+    let troubles = Troubles { generations: before.generations + 1, finals, ..Troubles::default() };
+    Verdict::NewGeneration { reason, troubles }
+}
+
+#[cfg(test)]
+mod tests;

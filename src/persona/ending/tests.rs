@@ -1,0 +1,243 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn answered() -> Ending {
+    Ending::Answered { reply: "{}".to_owned(), usage: Usage::default() }
+}
+
+fn transient_ending(retry_after: Option<u64>) -> Ending {
+    Ending::Transient { reason: "overloaded".to_owned(), retry_after: retry_after.map(Duration::from_secs) }
+}
+
+/// One letter an ending, so that a whole ladder is a word.
+fn ending(letter: char) -> Ending {
+    let reason = || letter.to_string();
+    match letter {
+        'a' => answered(),
+        't' => transient_ending(None),
+        'f' => Ending::Final { reason: reason() },
+        'i' => Ending::Invalid { fault: reason() },
+        'l' => Ending::Lost { reason: reason() },
+        'r' => Ending::Refused { reason: reason() },
+        'b' => Ending::TooLong,
+        'g' => Ending::SessionGone { reason: reason() },
+        other => panic!("no ending {other}"),
+    }
+}
+
+fn troubles_of(verdict: &Verdict) -> Option<(&Troubles, Option<Duration>)> {
+    match verdict {
+        Verdict::Again { after, troubles } | Verdict::Same { after, troubles } => {
+            Some((troubles, Some(*after)))
+        }
+        Verdict::NewGeneration { troubles, .. } => Some((troubles, None)),
+        Verdict::Commit { .. } | Verdict::Hold { .. } | Verdict::StopAsking { .. } => None,
+    }
+}
+
+fn short(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Commit { .. } => "commit".to_owned(),
+        Verdict::Again { after, .. } => format!("again {}", after.as_secs()),
+        Verdict::Same { after, .. } => format!("same {}", after.as_secs()),
+        Verdict::NewGeneration { .. } => "new".to_owned(),
+        Verdict::Hold { .. } => "hold".to_owned(),
+        Verdict::StopAsking { .. } => "stop".to_owned(),
+    }
+}
+
+/// Climbs the ladder with these endings; stops where a verdict leads out.
+fn climb(endings: impl IntoIterator<Item = Ending>) -> (Vec<Verdict>, Troubles) {
+    let mut troubles = Troubles::default();
+    let mut verdicts = Vec::new();
+    for ending in endings {
+        let next = verdict(ending, &troubles);
+        let written = troubles_of(&next).map(|(t, _)| t.clone());
+        verdicts.push(next);
+        match written {
+            Some(written) => troubles = written,
+            None => break,
+        }
+    }
+    (verdicts, troubles)
+}
+
+#[track_caller]
+fn check(endings: &str, expected: &str) {
+    let (verdicts, _) = climb(endings.chars().map(ending));
+    let said: Vec<String> = verdicts.iter().map(short).collect();
+    assert_eq!(said.join(", "), expected, "after {endings}");
+}
+
+#[test]
+fn an_answer_is_committed_whatever_came_before() {
+    check("a", "commit");
+    check("ttfa", "again 2, again 4, again 1, commit");
+    check("iia", "again 0, again 0, commit");
+    check("ga", "new, commit");
+    assert_eq!(verdict(answered(), &Troubles::default()), Verdict::Commit { reply: "{}".to_owned() });
+}
+
+#[test]
+fn transient_doubles_to_ten_minutes_and_goes_on_for_ever() {
+    check(
+        "ttttttttttt",
+        "again 2, again 4, again 8, again 16, again 32, again 64, again 128, again 256, again 512, again 600, again 600",
+    );
+    let (verdicts, troubles) = climb(std::iter::repeat_with(|| ending('t')).take(5_000));
+    assert_eq!((verdicts.len(), troubles.transient), (5_000, 5_000));
+}
+
+#[test]
+fn what_the_api_asks_for_is_a_floor_and_a_week_its_ceiling() {
+    let after = |retry_after, transient| {
+        let before = Troubles { transient, ..Troubles::default() };
+        let verdict = verdict(transient_ending(retry_after), &before);
+        troubles_of(&verdict).and_then(|(_, after)| after).map(|after| after.as_secs())
+    };
+    assert_eq!(after(Some(30), 0), Some(30));
+    assert_eq!(after(Some(30), 8), Some(512));
+    assert_eq!(after(Some(18_000), 20), Some(18_000));
+    assert_eq!(after(Some(u64::MAX), 0), Some(RETRY_AFTER_CAP.as_secs()));
+}
+
+#[test]
+fn a_lost_process_is_fed_the_same_line_for_ever() {
+    check("lllllllll", "same 0, same 1, same 2, same 4, same 8, same 16, same 32, same 60, same 60");
+}
+
+#[test]
+fn an_outage_that_shows_in_two_ways_still_backs_off() {
+    check("tltltl", "again 2, same 0, again 4, same 1, again 8, same 2");
+}
+
+#[test]
+fn an_ending_that_the_api_gave_begins_the_waits_anew() {
+    check("ttft", "again 2, again 4, again 1, again 2");
+    check("tlit", "again 2, same 0, again 0, again 2");
+    check("llill", "same 0, same 1, again 0, same 0, same 1");
+    check("lfl", "same 0, again 1, same 0");
+}
+
+#[test]
+fn a_final_ending_is_tried_once_more_then_afresh_then_held() {
+    check("fff", "again 1, new, hold");
+    check("ftff", "again 1, again 2, new, hold");
+    check("gff", "new, again 1, hold");
+}
+
+#[test]
+fn an_invalid_reply_is_told_twice_then_afresh_twice_then_held() {
+    check("iiiiii", "again 0, again 0, new, again 0, again 0, hold");
+    check("itilii", "again 0, again 2, again 0, same 0, new, again 0");
+}
+
+#[test]
+fn too_long_begins_afresh_once() {
+    check("bb", "new, hold");
+    check("gb", "new, hold");
+}
+
+#[test]
+fn a_session_may_be_gone_three_times() {
+    check("gggg", "new, new, new, hold");
+}
+
+#[test]
+fn mixed_faults_do_not_add_generations() {
+    check("fiifiif", "again 1, again 0, again 0, new, again 0, again 0, hold");
+    check("iiiff", "again 0, again 0, new, again 1, hold");
+    check("bfgf", "new, again 1, new, again 1");
+}
+
+#[test]
+fn a_refused_account_stops_the_asking() {
+    check("r", "stop");
+    check("tir", "again 2, again 0, stop");
+}
+
+#[test]
+fn the_fault_stays_until_she_is_told_another_or_begins_afresh() {
+    let fault_after = |endings: &str| climb(endings.chars().map(ending)).1.fault;
+    assert_eq!(fault_after("i"), Some("i".to_owned()));
+    assert_eq!(fault_after("itl"), Some("i".to_owned()));
+    assert_eq!(fault_after("iii"), None);
+    assert_eq!(fault_after("ig"), None);
+    let before = Troubles { fault: Some("old".to_owned()), invalid: 1, ..Troubles::default() };
+    let told = verdict(ending('i'), &before);
+    assert_eq!(troubles_of(&told).and_then(|(t, _)| t.fault.clone()), Some("i".to_owned()));
+}
+
+#[test]
+fn a_new_generation_forgets_all_but_how_many_there_were() {
+    let (_, troubles) = climb("tlifg".chars().map(ending));
+    assert_eq!(troubles, Troubles { generations: 1, ..Troubles::default() });
+}
+
+#[test]
+fn the_reason_reaches_the_operators() {
+    let (verdicts, _) = climb("fff".chars().map(ending));
+    assert_eq!(verdicts.last(), Some(&Verdict::Hold { reason: "f".to_owned() }));
+    assert_eq!(verdict(ending('r'), &Troubles::default()), Verdict::StopAsking { reason: "r".to_owned() });
+}
+
+fn any_troubles() -> impl Strategy<Value = Troubles> {
+    let count = || prop_oneof![0..6_u32, Just(u32::MAX)];
+    (count(), count(), 0..2_u32, 0..3_u32, 0..4_u32, prop::option::of("[a-z]{1,3}")).prop_map(
+        |(transient, lost, finals, invalid, generations, fault)| Troubles {
+            transient,
+            lost,
+            finals,
+            invalid,
+            generations,
+            fault,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_ladder_of_its_own_faults_leads_out(endings in prop::collection::vec("[fibg]", 16..17)) {
+        let endings: Vec<Ending> = endings.iter().flat_map(|e| e.chars()).map(ending).collect();
+        let (verdicts, _) = climb(endings);
+        let held = matches!(verdicts.last(), Some(Verdict::Hold { .. }));
+        prop_assert!(held);
+        prop_assert!(verdicts.len() <= 16);
+    }
+
+    #[test]
+    fn outages_between_do_not_lengthen_the_ladder(word in "[tlfibg]{0,200}") {
+        let own = |letters: &str| letters.chars().filter(|c| !"tl".contains(*c)).count();
+        let (verdicts, _) = climb(word.chars().map(ending));
+        prop_assert!(own(&word[..verdicts.len()]) <= 16);
+    }
+
+    #[test]
+    fn every_delay_is_capped(letter in "[tlfi]", asked in prop::option::of(any::<u64>()), before in any_troubles()) {
+        let ending = match letter.as_str() {
+            "t" => transient_ending(asked),
+            other => ending(other.chars().next().unwrap()),
+        };
+        if let Some((_, Some(after))) = troubles_of(&verdict(ending, &before)) {
+            prop_assert!(after <= asked.map_or(TRANSIENT_CAP, |_| RETRY_AFTER_CAP));
+        }
+    }
+
+    #[test]
+    fn backoff_never_falls(n in 0..100_000_u32) {
+        prop_assert!(transient_backoff(n) <= transient_backoff(n + 1));
+        prop_assert!(lost_backoff(n) <= lost_backoff(n + 1));
+        prop_assert!(transient_backoff(n) >= TRANSIENT_FIRST);
+        prop_assert!(transient_backoff(n + 10) == TRANSIENT_CAP && lost_backoff(n + 10) == LOST_CAP);
+    }
+
+    #[test]
+    fn at_most_three_generations_a_turn(before in any_troubles(), letter in "[tlfibgr]") {
+        let next = verdict(ending(letter.chars().next().unwrap()), &before);
+        if let Verdict::NewGeneration { troubles, .. } = next {
+            prop_assert!(troubles.generations <= GONE_GENERATIONS);
+            prop_assert_eq!(troubles.generations, before.generations + 1);
+        }
+    }
+}

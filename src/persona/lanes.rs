@@ -1,0 +1,138 @@
+//! From the heads of waiting mail to a row for each lane.
+
+use std::collections::BTreeMap;
+
+use ruma::OwnedRoomId;
+
+use super::decide::{LaneMail, RoomMail};
+use crate::conversation::{Lane, Millis};
+
+/// The head of one waiting delivery.
+#[derive(Clone, Copy, Debug)]
+pub struct Mail<'a> {
+    /// Its lane.
+    pub lane: &'a Lane,
+    /// Its room.
+    pub room: &'a OwnedRoomId,
+    /// Whether it can wake her.
+    pub addressed: bool,
+    /// When it was heard.
+    pub heard: Millis,
+}
+
+/// One row for each lane with mail, in lane order; in it one for each room with addressed mail, in room order.
+pub fn lane_mail<'a>(waiting: impl IntoIterator<Item = Mail<'a>>) -> Vec<LaneMail> {
+    let mut lanes = Lanes::default();
+    waiting.into_iter().for_each(|mail| lanes.add(mail));
+    lanes.rows(|_| true)
+}
+
+/// What [`lane_mail`] tells of mail that is added bit by bit.
+#[derive(Clone, Debug, Default)]
+pub struct Lanes(BTreeMap<Lane, BTreeMap<OwnedRoomId, Times>>);
+
+impl Lanes {
+    /// Takes one delivery in.
+    pub fn add(&mut self, mail: Mail<'_>) {
+        if !self.0.contains_key(mail.lane) {
+            self.0.insert(mail.lane.clone(), BTreeMap::new());
+        }
+        let Some(rooms) = self.0.get_mut(mail.lane) else { return };
+        match rooms.get_mut(mail.room) {
+            Some(times) => times.add(mail),
+            None => drop(rooms.insert(mail.room.clone(), Times::of(mail))),
+        }
+    }
+
+    /// The rows, made of the mail of rooms that are ready.
+    pub fn rows(&self, ready: impl Fn(&OwnedRoomId) -> bool) -> Vec<LaneMail> {
+        self.0
+            .iter()
+            .filter_map(|(lane, rooms)| row(lane, rooms.iter().filter(|(room, _)| ready(room))))
+            .collect()
+    }
+}
+
+/// The times of one room's mail.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    oldest: Millis,
+    newest: Millis,
+    first_addressed: Option<Millis>,
+}
+
+impl Times {
+    fn of(mail: Mail<'_>) -> Self {
+        let first_addressed = mail.addressed.then_some(mail.heard);
+        Self { oldest: mail.heard, newest: mail.heard, first_addressed }
+    }
+
+    fn add(&mut self, mail: Mail<'_>) {
+        self.oldest = self.oldest.min(mail.heard);
+        self.newest = self.newest.max(mail.heard);
+        if mail.addressed {
+            self.first_addressed =
+                Some(self.first_addressed.map_or(mail.heard, |first| first.min(mail.heard)));
+        }
+    }
+}
+
+fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)>) -> Option<LaneMail> {
+    let rooms: Vec<_> = rooms.collect();
+    let oldest = rooms.iter().map(|(_, times)| times.oldest).min()?;
+    let addressed = rooms.into_iter().filter_map(|(room, times)| {
+        let first_addressed = times.first_addressed?;
+        Some(RoomMail { room: room.clone(), first_addressed, newest: times.newest })
+    });
+    Some(LaneMail { lane: lane.clone(), oldest, addressed: addressed.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use ruma::room_id;
+
+    use super::*;
+    use crate::conversation::RegisterName;
+
+    #[test]
+    fn rows_keep_the_oldest_of_a_lane_and_the_span_of_each_addressed_room() {
+        let swarm = Lane::Register(RegisterName("swarm".into()));
+        let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
+        let direct = Lane::Direct(b.clone());
+        let mail = |lane, room, addressed, heard| Mail { lane, room, addressed, heard: Millis(heard) };
+        let rows = lane_mail([
+            mail(&swarm, &a, false, 1),
+            mail(&swarm, &a, true, 5),
+            mail(&swarm, &a, true, 7),
+            mail(&swarm, &a, false, 9),
+            mail(&swarm, &b, false, 3),
+            mail(&direct, &b, true, 4),
+        ]);
+        let room = |room: &OwnedRoomId, first, newest| RoomMail {
+            room: room.clone(),
+            first_addressed: Millis(first),
+            newest: Millis(newest),
+        };
+        assert_eq!(
+            rows,
+            [
+                LaneMail { lane: swarm, oldest: Millis(1), addressed: vec![room(&a, 5, 9)] },
+                LaneMail { lane: direct, oldest: Millis(4), addressed: vec![room(&b, 4, 4)] },
+            ]
+        );
+        assert!(lane_mail([]).is_empty());
+    }
+
+    #[test]
+    fn mail_of_rooms_that_are_not_ready_is_as_if_it_were_not_there() {
+        let swarm = Lane::Register(RegisterName("swarm".into()));
+        let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
+        let mut lanes = Lanes::default();
+        for (room, heard) in [(&a, 1), (&b, 2)] {
+            lanes.add(Mail { lane: &swarm, room, addressed: true, heard: Millis(heard) });
+        }
+        let rows = lanes.rows(|room| *room == b);
+        assert_eq!((rows.len(), rows[0].oldest, rows[0].addressed.len()), (1, Millis(2), 1));
+        assert!(lanes.rows(|_| false).is_empty());
+    }
+}

@@ -1,0 +1,11 @@
+//! What a Persona does next. Pure: a [`decide::Situation`] in, a [`decide::Step`] out.
+//!
+//! It never meets a clock, a disk, a process or a server, so it cannot fail; the shell carries out what it decides.
+
+pub mod decide;
+pub mod ending;
+pub mod lanes;
+pub mod session;
+
+pub use decide::{LaneMail, MindState, OpenTurn, Situation, Step, decide};
+pub use ending::{Ending, Troubles, Usage, Verdict, verdict};
