@@ -2,3 +2,4 @@
 
 pub mod conversation;
 pub mod persona;
+pub mod store;

@@ -1,0 +1,320 @@
+//! The store as others see it: each verb is one job of a group, each read one look behind the gate.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use uuid::Uuid;
+
+use super::flush::Durability;
+use super::index::Index;
+use super::open::Shared;
+use super::tx::{Read, Table, Trees, Tx};
+use super::{
+    Arrival, Commit, Config, Counts, Heard, HeldRow, IdentityRow, NewSay, Opening, Result, RoomRow, Say,
+    SeatRow, Standing, StoreError, Unreadable, Waiting,
+};
+use super::{group, inbox, outbox, record, rooms, sessions, turns};
+use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
+use crate::persona::session::Session;
+use crate::persona::{LaneMail, OpenTurn};
+
+/// The row of the control room.
+const CONTROL_ROOM: &str = "control_room";
+
+/// The store; clones share it. Where the engine failed once, every later write fails too.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("epoch", &self.shared.epoch).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the store, making it where there is none. Blocks; call before the runtime or in `spawn_blocking`.
+    pub fn open(config: &Config, opening: Opening) -> Result<Self> {
+        Self::open_with(config, opening, Durability::Synced)
+    }
+    /// Opens the store with less than a durable flush, to show that it would lose records.
+    #[doc(hidden)]
+    pub fn open_with(config: &Config, opening: Opening, durability: Durability) -> Result<Self> {
+        Ok(Self { shared: Arc::new(Shared::open(config, &opening, durability)?) })
+    }
+    /// The epoch drawn when the store was made.
+    pub fn epoch(&self) -> Uuid {
+        self.shared.epoch
+    }
+    /// When the store was made.
+    pub fn made(&self) -> Millis {
+        self.shared.made
+    }
+    /// Whether there is room to accept (hysteresis of `min_free`); asks the file system.
+    pub fn accepts(&self) -> Result<bool> {
+        self.shared.accepts()
+    }
+    /// The bot's control room.
+    pub fn control_room(&self) -> Result<Option<OwnedRoomId>> {
+        let room = self.read(|trees| trees.meta(CONTROL_ROOM))?.map(OwnedRoomId::try_from);
+        room.transpose().map_err(|_| record::corrupt(Table::Meta, CONTROL_ROOM.as_bytes(), "not a room id"))
+    }
+    /// Ties the store to its control room.
+    pub async fn set_control_room(&self, room: OwnedRoomId) -> Result<()> {
+        self.write(move |tx| {
+            tx.put_meta(CONTROL_ROOM, room.as_str());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Takes events in: those seen before are dropped, the rest take effect; with `mark`, the room's checked mark moves in
+    /// the same transaction. Answers which arrivals were new.
+    pub async fn accept(
+        &self,
+        arrivals: Vec<Arrival>,
+        unreadable: Vec<Unreadable>,
+        mark: Option<(OwnedRoomId, OwnedEventId)>,
+        now: Millis,
+    ) -> Result<Vec<bool>> {
+        self.write(move |tx| inbox::accept(tx, arrivals, unreadable, mark, now)).await
+    }
+    /// Whether an event was seen.
+    pub fn knows(&self, event: &OwnedEventId) -> Result<bool> {
+        self.read(|trees| Ok(inbox::event(trees, event)?.at.is_some()))
+    }
+    /// How many unreadable events are kept.
+    pub fn quarantined(&self) -> u64 {
+        self.index().quarantined()
+    }
+    /// Forgets event ids older than the time; answers how many.
+    pub async fn prune(&self, before: Millis) -> Result<u64> {
+        let forgotten = self.forget(Table::Events, before).await?;
+        self.forget(Table::Requests, before).await?;
+        Ok(forgotten)
+    }
+
+    /// All rooms.
+    pub fn rooms(&self) -> Result<Vec<RoomRow>> {
+        self.read(rooms::all)
+    }
+    /// One room.
+    pub fn room(&self, room: &OwnedRoomId) -> Result<Option<RoomRow>> {
+        self.read(|trees| rooms::room(trees, room))
+    }
+    /// Puts a Persona into a room (idempotent; an invite recorded before is kept).
+    pub async fn seat(&self, seat: SeatRow, alias: Option<String>) -> Result<()> {
+        self.write(move |tx| rooms::seat(tx, seat, alias)).await
+    }
+    /// Replaces the members of a room by what the server says.
+    pub async fn set_members(
+        &self,
+        room: OwnedRoomId,
+        members: Vec<(OwnedUserId, Option<String>)>,
+        now: Millis,
+    ) -> Result<()> {
+        self.write(move |tx| rooms::set_members(tx, &room, members, now)).await
+    }
+
+    /// The heads of the mail waiting for a Persona outside her open turn, by number.
+    pub fn waiting(&self, persona: &PersonaId) -> Result<Vec<Waiting>> {
+        Ok(self.index().waiting(persona))
+    }
+    /// The lanes of that mail, as far as its rooms are ready; kept up to date as mail comes, however much waits.
+    pub fn lanes(&self, persona: &PersonaId, ready: impl Fn(&OwnedRoomId) -> bool) -> Result<Vec<LaneMail>> {
+        Ok(self.index().lanes(persona, ready))
+    }
+    /// Deliveries in full, by number; withdrawn ones are marked so.
+    pub fn deliveries(&self, persona: &PersonaId, seqs: &[u64]) -> Result<Vec<Delivery>> {
+        self.read(|trees| {
+            let found = seqs.iter().filter_map(|seq| inbox::delivery(trees, persona, *seq).transpose());
+            found.collect()
+        })
+    }
+    /// What a number stands for, also after its mail is gone.
+    pub fn heard(&self, persona: &PersonaId, seq: u64) -> Result<Option<Heard>> {
+        self.read(|trees| Ok(inbox::label(trees, persona, seq)?.map(|label| label.heard(seq))))
+    }
+    /// The Persona's number for an event she heard.
+    pub fn number_of(&self, persona: &PersonaId, event: &OwnedEventId) -> Result<Option<u64>> {
+        self.read(|trees| Ok(inbox::event(trees, event)?.heard.get(persona.as_str()).copied()))
+    }
+    /// The open turn and session of a Persona.
+    pub fn standing(&self, persona: &PersonaId) -> Result<Standing> {
+        self.read(|trees| Ok((turns::open(trees, persona)?, sessions::session(trees, persona)?)))
+    }
+    /// Writes the open turn (and with it the session row), before anything is fed.
+    pub async fn write_turn(
+        &self,
+        persona: &PersonaId,
+        turn: OpenTurn,
+        session: Option<Session>,
+    ) -> Result<()> {
+        let withdrawn = self.index().withdrawn(persona);
+        let persona = persona.clone();
+        self.write(move |tx| turns::write(tx, &persona, turn, session, withdrawn)).await
+    }
+    /// Ends a turn with its reply: says into the outbox, mail out of the inbox, session row, turn closed, in one transaction.
+    pub async fn commit(&self, commit: Commit) -> Result<()> {
+        self.write(move |tx| turns::commit(tx, commit)).await
+    }
+    /// Ends a turn without a reply: its mail is put aside with the reason.
+    pub async fn hold(&self, persona: &PersonaId, turn: OpenTurn, reason: String, now: Millis) -> Result<()> {
+        let persona = persona.clone();
+        self.write(move |tx| turns::hold(tx, &persona, &turn, &reason, now)).await
+    }
+    /// How many deliveries of a Persona are held.
+    pub fn held(&self, persona: &PersonaId) -> Result<u64> {
+        Ok(self.index().held(persona))
+    }
+
+    /// What was put aside for a Persona, by number.
+    pub fn held_mail(&self, persona: &PersonaId) -> Result<Vec<HeldRow>> {
+        let rows = self.read(|trees| inbox::held(trees, persona))?.into_iter();
+        Ok(rows
+            .map(|(seq, held, text)| HeldRow {
+                delivery: held.mail.delivery(seq, text),
+                turn: TurnId(held.turn.0),
+                reason: held.reason,
+                at: Millis(held.at),
+            })
+            .collect())
+    }
+
+    /// The oldest unparked say of each room, in order of their places.
+    pub fn outbox_heads(&self) -> Result<Vec<Say>> {
+        let heads = self.index().heads();
+        self.read(|trees| heads.into_iter().filter_map(|seq| outbox::at(trees, seq).transpose()).collect())
+    }
+    /// How many says wait, parked ones included.
+    pub fn outbox_len(&self) -> Result<u64> {
+        Ok(self.index().counts().outbox)
+    }
+    /// Puts says into the outbox unless `key` is done; answers whether it did.
+    pub async fn say_once(&self, key: String, says: Vec<NewSay>, now: Millis) -> Result<bool> {
+        self.write(move |tx| outbox::once(tx, &key, says, now)).await
+    }
+    /// A say is taken: its row is forgotten, its event id kept.
+    pub async fn sent(&self, seq: u64, event: OwnedEventId, now: Millis) -> Result<()> {
+        self.write(move |tx| outbox::sent(tx, seq, &event, now)).await
+    }
+    /// The event of a request that was sent.
+    pub fn sent_event(&self, request: &RequestId) -> Result<Option<OwnedEventId>> {
+        self.read(|trees| outbox::sent_event(trees, request))
+    }
+    /// Whether the event is one we sent.
+    pub fn is_ours(&self, event: &OwnedEventId) -> Result<bool> {
+        self.read(|trees| Ok(trees.row(Table::Ours, event.as_bytes())?.is_some()))
+    }
+    /// Who of us sent an event, if one of us did.
+    pub fn sent_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {
+        self.read(|trees| outbox::sent_by(trees, event))
+    }
+    /// A room is found to be encrypted.
+    pub async fn note_encrypted(&self, room: OwnedRoomId) -> Result<()> {
+        self.write(move |tx| rooms::encrypted(tx, &room)).await
+    }
+    /// Replaces a say by smaller ones at the same place.
+    pub async fn split(&self, seq: u64, parts: Vec<NewSay>, now: Millis) -> Result<()> {
+        self.write(move |tx| outbox::split(tx, seq, parts, now)).await
+    }
+    /// Parks a say with its reason: kept, not sent, and not in the way of others.
+    pub async fn park(&self, seq: u64, reason: String) -> Result<()> {
+        self.write(move |tx| outbox::park(tx, seq, reason)).await
+    }
+    /// Takes a Persona out of a room and drops what waits to be sent by her user there; answers how many says.
+    pub async fn unseat(&self, persona: &PersonaId, user: OwnedUserId, room: OwnedRoomId) -> Result<u64> {
+        let persona = persona.clone();
+        self.write(move |tx| rooms::unseat(tx, &persona, &user, &room)).await
+    }
+
+    /// How a user is authenticated.
+    pub fn identity(&self, user: &OwnedUserId) -> Result<Option<IdentityRow>> {
+        self.read(|trees| sessions::identity(trees, user))
+    }
+    /// Writes how a user is authenticated.
+    pub async fn set_identity(&self, identity: IdentityRow) -> Result<()> {
+        self.write(move |tx| sessions::put_identity(tx, identity)).await
+    }
+
+    /// Does something between the next transaction and its flush, for tests of a crash there.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub fn before_next_flush(&self, act: impl FnOnce() + Send + 'static) {
+        let mut before = self.shared.group.before_flush.lock().unwrap_or_else(PoisonError::into_inner);
+        *before = Some(Box::new(act));
+    }
+    /// Durably flushes what is pending; for the end of the service.
+    pub async fn close(&self) -> Result<()> {
+        self.write(|_| Ok(())).await
+    }
+    /// How many durable flushes were made since it was opened: each verb that writes waits for one.
+    pub fn flushes(&self) -> u64 {
+        self.shared.disk.count()
+    }
+    /// How much there is of everything.
+    pub fn counts(&self) -> Counts {
+        self.index().counts()
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.shared.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Trees) -> Result<T>) -> Result<T> {
+        let _gate = self.shared.trees.gate.read().unwrap_or_else(PoisonError::into_inner);
+        read(&self.shared.trees)
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        group::write(&self.shared, job).await
+    }
+
+    async fn forget(&self, table: Table, before: Millis) -> Result<u64> {
+        let mut from = Some(Vec::new());
+        let mut forgotten = 0;
+        while let Some(key) = from {
+            let shared = self.shared.clone();
+            let look = move || inbox::stale(&shared.trees, table, &key, before);
+            let looked = tokio::task::spawn_blocking(look).await;
+            let (keys, next) = looked.map_err(|error| StoreError::Io(error.to_string()))??;
+            forgotten += self.write(move |tx| inbox::forget(tx, table, &keys, before)).await?;
+            from = next;
+        }
+        Ok(forgotten)
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    /// The length of the longest row of any tree.
+    pub(super) fn longest_row(&self) -> usize {
+        let rows = Table::ALL.iter().flat_map(|table| self.shared.trees.from(*table, &[]));
+        rows.map(|row| row.unwrap().1.len()).max().unwrap_or(0)
+    }
+
+    /// Overwrites a row of the meta table.
+    pub(super) fn set_meta(&self, name: &str, text: &str) {
+        self.shared.trees.db.open_tree("meta").unwrap().insert(name, text).unwrap();
+    }
+
+    /// Makes a row unreadable.
+    pub(super) fn break_row(&self, table: &str, key: &str) {
+        self.shared.trees.db.open_tree(table).unwrap().insert(key, "\u{1}{").unwrap();
+    }
+
+    /// Makes flushes fail.
+    pub(super) fn lose_blobs(&self) {
+        self.shared.disk.move_blobs("blobs", "lost");
+    }
+
+    /// Makes flushes work again.
+    pub(super) fn find_blobs(&self) {
+        self.shared.disk.move_blobs("lost", "blobs");
+    }
+}

@@ -1,0 +1,232 @@
+//! Events on their way in, and the mail they become.
+//!
+//! An event's id decides once and for all whether it takes effect. A delivery is one row, written with its event's row,
+//! so that the ear writes little; the label it leaves behind is written when the mail goes.
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::record::{
+    self, EventForm, HeardForm, HeldForm, MailForm, NumberForm, QuarantineForm, RequestForm,
+};
+use super::tx::{Read, Table, Trees, Tx, key};
+use super::{Arrival, Effect, Result, Unreadable, index, outbox, redact, rooms};
+use crate::conversation::{Delivery, Millis, PersonaId};
+
+/// Words up to this length stand in the row they belong to, so that heads are read without the words of long ones.
+const INLINE: usize = 1_024;
+/// The longest unreadable text that is kept.
+const RAW: usize = 64 * 1_024;
+/// How many rows one step of forgetting looks at.
+const STEP: usize = 10_000;
+
+/// Takes events in. The mark comes last: should a crash cut this short, what is missing comes again.
+pub(super) fn accept(
+    tx: &mut Tx<'_>,
+    arrivals: Vec<Arrival>,
+    unreadable: Vec<Unreadable>,
+    mark: Option<(OwnedRoomId, OwnedEventId)>,
+    now: Millis,
+) -> Result<Vec<bool>> {
+    let mut new = Vec::with_capacity(arrivals.len());
+    for arrival in arrivals {
+        new.push(arrive(tx, arrival, now)?);
+        tx.breathe()?;
+    }
+    for unreadable in unreadable {
+        quarantine(tx, unreadable, now)?;
+        tx.breathe()?;
+    }
+    if let Some((room, event)) = mark {
+        rooms::mark(tx, &room, event)?;
+    }
+    Ok(new)
+}
+
+/// What is known of an event.
+pub(super) fn event<R: Read>(from: &R, event: &OwnedEventId) -> Result<EventForm> {
+    Ok(from.record(Table::Events, event.as_bytes())?.unwrap_or_default())
+}
+
+fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
+    let mut known = event(tx, &arrival.event)?;
+    if known.at.is_some() {
+        return Ok(false);
+    }
+    known.at = Some(now.0);
+    tx.put(Table::Events, arrival.event.as_bytes(), &known)?;
+    for effect in arrival.effects {
+        take_effect(tx, &arrival.event, effect, now)?;
+    }
+    Ok(true)
+}
+
+fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Millis) -> Result<()> {
+    match effect {
+        Effect::Deliver(persona, delivery) => deliver(tx, &persona, delivery),
+        Effect::Redact { redacts, notice } => redact::redact(tx, &redacts, &notice, now),
+        Effect::DeliverEdit(persona, edits, delivery) => deliver_edit(tx, &persona, &edits, delivery),
+        Effect::Member { room, user, name, joined, at } => rooms::member(tx, &room, &user, name, joined, at),
+        Effect::Encrypted(room) => rooms::encrypted(tx, &room),
+        Effect::Echo(request) => outbox::echo(tx, &request, event, now),
+        Effect::Seat(seat) => rooms::seat(tx, seat, None),
+        Effect::Unseat { persona, user, room } => rooms::unseat(tx, &persona, &user, &room).map(drop),
+        Effect::Once { key, says } => outbox::once(tx, &key, says, now).map(drop),
+    }
+}
+
+/// Numbers a delivery and writes it down, unless she heard the event before or it was taken back before it came.
+pub(super) fn deliver(tx: &mut Tx<'_>, persona: &PersonaId, delivery: Delivery) -> Result<()> {
+    let mut known = event(tx, &delivery.event)?;
+    if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
+        return Ok(());
+    }
+    let counter: NumberForm = tx.record(Table::Numbers, persona.as_str().as_bytes())?.unwrap_or_default();
+    let seq = counter.last + 1;
+    tx.put(Table::Numbers, persona.as_str().as_bytes(), &NumberForm { last: seq })?;
+    known.heard.insert(persona.as_str().to_owned(), seq);
+    tx.put(Table::Events, delivery.event.as_bytes(), &known)?;
+    let (mut mail, text) = MailForm::new(delivery);
+    let place = mail_key(persona, seq);
+    mail.text = put_words(tx, "m", &place, text)?;
+    tx.put(Table::Mail, &place, &mail)
+}
+
+/// Like [`deliver`], where she heard the message that is edited: in this room, of this sender, and not taken back.
+fn deliver_edit(tx: &mut Tx<'_>, persona: &PersonaId, edits: &OwnedEventId, mail: Delivery) -> Result<()> {
+    let mut edited = event(tx, edits)?;
+    let Some(seq) = edited.heard.get(persona.as_str()) else { return Ok(()) };
+    let Some(label) = label(tx, persona, *seq)? else { return Ok(()) };
+    let fits = label.room == mail.room && label.sender == mail.sender;
+    if !fits || edited.redacted.contains_key(&mail.room) {
+        return Ok(());
+    }
+    if !edited.edits.contains(&mail.event) {
+        edited.edits.push(mail.event.clone());
+        tx.put(Table::Events, edits.as_bytes(), &edited)?;
+    }
+    deliver(tx, persona, mail)
+}
+
+/// The key of a Persona's mail.
+pub(super) fn mail_key(persona: &PersonaId, seq: u64) -> Vec<u8> {
+    key(persona.as_str(), &seq.to_be_bytes())
+}
+
+/// What a number stands for.
+pub(super) fn label<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Result<Option<HeardForm>> {
+    let place = mail_key(persona, seq);
+    if let Some(mail) = from.record::<MailForm>(Table::Mail, &place)? {
+        return Ok(Some(mail.label()));
+    }
+    from.record(Table::Heard, &place)
+}
+
+/// A delivery in full.
+pub(super) fn delivery<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Result<Option<Delivery>> {
+    let place = mail_key(persona, seq);
+    let Some(mut mail) = from.record::<MailForm>(Table::Mail, &place)? else { return Ok(None) };
+    let text = words(from, "m", &place, mail.text.take())?;
+    Ok(Some(mail.delivery(seq, text)))
+}
+
+/// What was put aside for a Persona.
+pub(super) fn held<R: Read>(from: &R, persona: &PersonaId) -> Result<Vec<(u64, HeldForm, String)>> {
+    let rows = from.records::<HeldForm>(Table::Held, &key(persona.as_str(), &[]))?.into_iter();
+    rows.map(|(place, mut held)| {
+        let seq = super::tx::number(Table::Held, super::tx::parts(Table::Held, &place)?.1)?;
+        let text = words(from, "m", &place, held.mail.text.take())?;
+        Ok((seq, held, text))
+    })
+    .collect()
+}
+
+fn words_key(kind: &str, place: &[u8]) -> Vec<u8> {
+    [kind.as_bytes(), place].concat()
+}
+
+/// Puts words down: short ones are handed back for the row itself, long ones get a row of their own.
+pub(super) fn put_words(tx: &mut Tx<'_>, kind: &str, place: &[u8], text: String) -> Result<Option<String>> {
+    if text.len() <= INLINE {
+        return Ok(Some(text));
+    }
+    let value = [&[1], text.as_bytes()].concat();
+    tx.put_value(Table::Words, &words_key(kind, place), value)?;
+    Ok(None)
+}
+
+/// Removes the words that stand in a row of their own.
+pub(super) fn remove_words(tx: &mut Tx<'_>, kind: &str, place: &[u8], inline: Option<&str>) -> Result<()> {
+    if inline.is_some() { Ok(()) } else { tx.remove(Table::Words, &words_key(kind, place)) }
+}
+
+/// The words of a row, wherever they stand.
+pub(super) fn words<R: Read>(from: &R, kind: &str, place: &[u8], inline: Option<String>) -> Result<String> {
+    if let Some(text) = inline {
+        return Ok(text);
+    }
+    let place = words_key(kind, place);
+    let wrong = || record::corrupt(Table::Words, &place, "it is missing or not a text");
+    let value = from.value(Table::Words, &place)?.ok_or_else(wrong)?;
+    let text = value.get(1..).ok_or_else(wrong)?;
+    String::from_utf8(text.to_vec()).map_err(|_| wrong())
+}
+
+fn quarantine(tx: &mut Tx<'_>, unreadable: Unreadable, now: Millis) -> Result<()> {
+    let Unreadable { mut raw, reason } = unreadable;
+    raw.truncate(raw.floor_char_boundary(RAW));
+    let number = tx.count(index::QUARANTINED)?;
+    tx.put(Table::Quarantine, &number.to_be_bytes(), &QuarantineForm { raw, reason, at: now.0 })?;
+    match number.checked_sub(index::QUARANTINE) {
+        Some(oldest) => tx.remove(Table::Quarantine, &oldest.to_be_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// Rows that can be forgotten, and where to go on looking.
+pub(super) type Stale = (Vec<Vec<u8>>, Option<Vec<u8>>);
+
+/// Looks for rows of events or requests that are older than `before`, from a key on.
+pub(super) fn stale(trees: &Trees, table: Table, from: &[u8], before: Millis) -> Result<Stale> {
+    let mut found = Vec::new();
+    for (count, row) in trees.from(table, from).enumerate() {
+        let (key, row) = row?;
+        if count == STEP {
+            return Ok((found, Some(key)));
+        }
+        if is_stale(trees, table, &key, row, before)? {
+            found.push(key);
+        }
+    }
+    Ok((found, None))
+}
+
+fn is_stale(trees: &Trees, table: Table, key: &[u8], row: Vec<u8>, before: Millis) -> Result<bool> {
+    let value = super::chunk::join(trees, table, key, row.into())?;
+    if table == Table::Requests {
+        let request = record::decode(table, key, &value)?;
+        return Ok(matches!(request, RequestForm::Sent(_, at) if at < before.0));
+    }
+    let event: EventForm = record::decode(table, key, &value)?;
+    Ok(event.at.iter().chain(event.redacted.values()).any(|at| *at < before.0))
+}
+
+/// Forgets what is older than `before`: when events came in or were taken back, and those that nobody heard altogether;
+/// answers how many events that were.
+///
+/// The marks of rooms are kept, however old: reading goes on from them.
+pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Millis) -> Result<u64> {
+    let marks = rooms::marks(tx)?;
+    let mut forgotten = 0;
+    for key in keys.iter().filter(|key| !marks.contains(*key)) {
+        tx.breathe()?;
+        if table == Table::Requests {
+            tx.remove(table, key)?;
+            continue;
+        }
+        let Some(mut event) = tx.record::<EventForm>(table, key)? else { continue };
+        forgotten += u64::from(event.at.take_if(|at| *at < before.0).is_some());
+        event.redacted.retain(|_, at| *at >= before.0);
+        if event == EventForm::default() { tx.remove(table, key)? } else { tx.put(table, key, &event)? }
+    }
+    Ok(forgotten)
+}

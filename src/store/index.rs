@@ -1,0 +1,267 @@
+//! What is asked for often, kept in memory: the heads of waiting mail and the order of the outbox.
+//!
+//! It mirrors rows of the database and nothing else: it is built from them at open and fed with every committed write
+//! once that is durable, so what it shows is never lost again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruma::OwnedRoomId;
+
+use super::record::{self, HeadForm, KindForm, Record, SayForm, TurnForm};
+use super::tx::{self, Read, Table, Trees};
+use super::{Counts, Result, Waiting, chunk};
+use crate::conversation::{Millis, PersonaId};
+use crate::persona::LaneMail;
+use crate::persona::lanes::{Lanes, Mail};
+
+/// How many unreadable texts are kept.
+pub(super) const QUARANTINE: u64 = 1_000;
+/// The counter of unreadable texts in the meta table.
+pub(super) const QUARANTINED: &str = "quarantined";
+
+/// A change of a row that is mirrored.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// Mail: its head while it waits, none while it is withdrawn or gone.
+    Mail { persona: PersonaId, seq: u64, head: Option<Box<Waiting>>, withdrawn: bool },
+    /// The numbers in a Persona's open turn.
+    Turn { persona: PersonaId, seqs: Vec<u64> },
+    /// Mail put aside.
+    Held { persona: PersonaId, seq: u64, held: bool },
+    /// A say: its room and whether it is parked.
+    Say { seq: u64, say: Option<(OwnedRoomId, bool)> },
+    /// How many unreadable texts there ever were.
+    Quarantined(u64),
+}
+
+impl Change {
+    /// The tables whose rows are mirrored.
+    pub(super) const TABLES: &[Table] = &[Table::Mail, Table::Turns, Table::Outbox, Table::Held, Table::Meta];
+
+    /// Reads what a row of such a table means to the index, if anything.
+    pub(super) fn read<R: Read>(
+        from: &R,
+        table: Table,
+        key: &[u8],
+        row: Option<&[u8]>,
+    ) -> Result<Option<Self>> {
+        if table == Table::Mail {
+            Self::mail(key, form(from, table, key, row)?).map(Some)
+        } else if table == Table::Turns {
+            Self::turn(key, form(from, table, key, row)?).map(Some)
+        } else if table == Table::Outbox {
+            Self::say(key, form(from, table, key, row)?).map(Some)
+        } else if table == Table::Held {
+            let (persona, seq) = persona_key(table, key)?;
+            Ok(Some(Self::Held { persona, seq, held: row.is_some() }))
+        } else {
+            let counter = row.filter(|_| key == QUARANTINED.as_bytes());
+            let total = counter.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            Ok(total.map(Self::Quarantined))
+        }
+    }
+
+    fn mail(key: &[u8], form: Option<HeadForm>) -> Result<Self> {
+        let (persona, seq) = persona_key(Table::Mail, key)?;
+        let withdrawn = form.as_ref().is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn));
+        let head = form.filter(|_| !withdrawn).map(|mail| {
+            let wakes = !matches!(mail.kind, KindForm::Notice | KindForm::Redaction(_));
+            Box::new(Waiting {
+                seq,
+                lane: mail.lane.into(),
+                room: mail.room,
+                addressed: mail.addressed && wakes,
+                heard: Millis(mail.heard),
+            })
+        });
+        Ok(Self::Mail { persona, seq, head, withdrawn })
+    }
+
+    fn turn(key: &[u8], form: Option<TurnForm>) -> Result<Self> {
+        let (persona, _) = tx::parts(Table::Turns, key)?;
+        let seqs = form.map(|turn| turn.seqs).unwrap_or_default();
+        Ok(Self::Turn { persona: PersonaId(persona), seqs })
+    }
+
+    fn say(key: &[u8], form: Option<SayForm>) -> Result<Self> {
+        let seq = tx::number(Table::Outbox, key)?;
+        Ok(Self::Say { seq, say: form.map(|say| (say.room, say.parked.is_some())) })
+    }
+}
+
+fn form<R: Read, F: Record>(from: &R, table: Table, key: &[u8], row: Option<&[u8]>) -> Result<Option<F>> {
+    let Some(row) = row else { return Ok(None) };
+    let value = chunk::join(from, table, key, row.into())?;
+    record::decode(table, key, &value).map(Some)
+}
+
+fn persona_key(table: Table, key: &[u8]) -> Result<(PersonaId, u64)> {
+    let (persona, rest) = tx::parts(table, key)?;
+    Ok((PersonaId(persona), tx::number(table, rest)?))
+}
+
+#[derive(Debug, Default)]
+struct Pile {
+    waiting: BTreeMap<u64, Box<Waiting>>,
+    withdrawn: BTreeSet<u64>,
+    open: BTreeSet<u64>,
+    held: BTreeSet<u64>,
+    /// Of the mail that waits outside the open turn.
+    lanes: Lanes,
+    /// Whether something went, so that the lanes are to be gathered anew.
+    stale: bool,
+}
+
+impl Pile {
+    fn outside(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter().filter(|(seq, _)| !self.open.contains(seq)).map(|(_, head)| &**head)
+    }
+
+    fn put(&mut self, seq: u64, head: Option<Box<Waiting>>) {
+        self.stale |= self.waiting.contains_key(&seq);
+        match head {
+            Some(head) => {
+                if !self.open.contains(&seq) {
+                    self.lanes.add(mail(&head));
+                }
+                self.waiting.insert(seq, head);
+            }
+            None => drop(self.waiting.remove(&seq)),
+        }
+    }
+
+    fn refresh(&mut self) {
+        if std::mem::take(&mut self.stale) {
+            let mut lanes = Lanes::default();
+            self.outside().for_each(|head| lanes.add(mail(head)));
+            self.lanes = lanes;
+        }
+    }
+}
+
+fn mail(head: &Waiting) -> Mail<'_> {
+    Mail { lane: &head.lane, room: &head.room, addressed: head.addressed, heard: head.heard }
+}
+
+/// The index.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    personas: BTreeMap<PersonaId, Pile>,
+    says: BTreeMap<u64, (OwnedRoomId, bool)>,
+    lines: BTreeMap<OwnedRoomId, BTreeSet<u64>>,
+    quarantined: u64,
+}
+
+impl Index {
+    /// Reads the index out of the database.
+    pub(super) fn build(trees: &Trees) -> Result<Self> {
+        let mut index = Self::default();
+        for table in Change::TABLES {
+            for row in trees.from(*table, &[]) {
+                let (key, row) = row?;
+                let change = Change::read(trees, *table, &key, Some(&row))?;
+                change.into_iter().for_each(|change| index.apply(change));
+            }
+        }
+        index.refresh();
+        Ok(index)
+    }
+
+    /// Takes the changes of a group in.
+    pub(super) fn take(&mut self, changes: Vec<Change>) {
+        changes.into_iter().for_each(|change| self.apply(change));
+        self.refresh();
+    }
+
+    fn refresh(&mut self) {
+        self.personas.values_mut().for_each(Pile::refresh);
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Mail { persona, seq, head, withdrawn } => {
+                let pile = self.personas.entry(persona).or_default();
+                pile.put(seq, head);
+                set(&mut pile.withdrawn, seq, withdrawn);
+            }
+            Change::Turn { persona, seqs } => {
+                let pile = self.personas.entry(persona).or_default();
+                pile.open = seqs.into_iter().collect();
+                pile.stale = true;
+            }
+            Change::Held { persona, seq, held } => {
+                set(&mut self.personas.entry(persona).or_default().held, seq, held);
+            }
+            Change::Say { seq, say } => self.apply_say(seq, say),
+            Change::Quarantined(total) => self.quarantined = total,
+        }
+    }
+
+    fn apply_say(&mut self, seq: u64, say: Option<(OwnedRoomId, bool)>) {
+        if let Some((room, _)) = self.says.remove(&seq)
+            && let Some(line) = self.lines.get_mut(&room)
+        {
+            line.remove(&seq);
+            if line.is_empty() {
+                self.lines.remove(&room);
+            }
+        }
+        let Some((room, parked)) = say else { return };
+        if !parked {
+            self.lines.entry(room.clone()).or_default().insert(seq);
+        }
+        self.says.insert(seq, (room, parked));
+    }
+
+    /// The heads of the mail that waits outside the open turn.
+    pub(super) fn waiting(&self, persona: &PersonaId) -> Vec<Waiting> {
+        let Some(pile) = self.personas.get(persona) else { return Vec::new() };
+        pile.outside().cloned().collect()
+    }
+
+    /// The lanes of that mail.
+    pub(super) fn lanes(&self, persona: &PersonaId, ready: impl Fn(&OwnedRoomId) -> bool) -> Vec<LaneMail> {
+        self.personas.get(persona).map(|pile| pile.lanes.rows(ready)).unwrap_or_default()
+    }
+
+    /// The mail that was withdrawn and whose row is still there.
+    pub(super) fn withdrawn(&self, persona: &PersonaId) -> Vec<u64> {
+        self.personas.get(persona).map(|pile| pile.withdrawn.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// How many deliveries of a Persona are held.
+    pub(super) fn held(&self, persona: &PersonaId) -> u64 {
+        self.personas.get(persona).map_or(0, |pile| pile.held.len() as u64)
+    }
+
+    /// The places of the first say of each room, in order.
+    pub(super) fn heads(&self) -> Vec<u64> {
+        let firsts: BTreeSet<u64> = self.lines.values().filter_map(|line| line.first().copied()).collect();
+        firsts.into_iter().collect()
+    }
+
+    /// How many unreadable texts are kept.
+    pub(super) fn quarantined(&self) -> u64 {
+        self.quarantined.min(QUARANTINE)
+    }
+
+    /// How much there is of everything.
+    pub(super) fn counts(&self) -> Counts {
+        let piles = self.personas.values();
+        Counts {
+            waiting: piles.clone().map(|pile| pile.waiting.len() as u64).sum(),
+            held: piles.map(|pile| pile.held.len() as u64).sum(),
+            outbox: self.says.len() as u64,
+            parked: self.says.values().filter(|(_, parked)| *parked).count() as u64,
+            quarantined: self.quarantined(),
+        }
+    }
+}
+
+fn set(numbers: &mut BTreeSet<u64>, seq: u64, present: bool) {
+    if present {
+        numbers.insert(seq);
+    } else {
+        numbers.remove(&seq);
+    }
+}

@@ -1,0 +1,358 @@
+//! What must survive a crash; the only user of sled.
+//!
+//! Every verb that writes is one transaction and returns only after a *durable* flush, grouped across callers.
+//! No sled type stands in a signature. Reads are answered from memory or the page cache and do not block for long.
+
+mod chunk;
+mod db;
+mod flush;
+mod group;
+mod inbox;
+mod index;
+mod open;
+mod outbox;
+mod record;
+mod redact;
+mod rooms;
+mod sessions;
+mod turns;
+mod tx;
+
+use std::path::PathBuf;
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use uuid::Uuid;
+
+use crate::conversation::{Delivery, Lane, Millis, PersonaId, RequestId, TurnId};
+use crate::persona::OpenTurn;
+use crate::persona::session::Session;
+
+pub use db::Store;
+#[doc(hidden)]
+pub use flush::Durability;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Where the store lies and when it must stop accepting.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The folder.
+    pub path: PathBuf,
+    /// Acceptance stops below this many free bytes and resumes above twice that.
+    pub min_free: u64,
+}
+
+/// Whose store it is; refused where it does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The homeserver's name.
+    pub server_name: String,
+    /// The appservice's id.
+    pub appservice: String,
+}
+
+/// An event on its way in, with what it does here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its id: an event seen before has no effect at all.
+    pub event: OwnedEventId,
+    /// What it does, in order.
+    pub effects: Vec<Effect>,
+}
+
+/// What an event does to the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Mail for a Persona; the store puts in the number (`delivery.seq` is ignored).
+    Deliver(PersonaId, Delivery),
+    /// An event was taken back. Mail of it that waits, fed or not, loses its words (`DeliveryKind::Withdrawn`); for each
+    /// Persona who heard it and may have been fed it, `notice` (with lane, room and labels of her copy) becomes mail.
+    Redact {
+        /// The event taken back.
+        redacts: OwnedEventId,
+        /// The delivery that tells of it; `lane` and `seq` are filled in for each Persona.
+        notice: Delivery,
+    },
+    /// Mail for those who heard `edits`: like [`Effect::Deliver`] but dropped where the Persona never heard that event.
+    DeliverEdit(PersonaId, OwnedEventId, Delivery),
+    /// A member's state; an older `at` than the recorded one changes nothing.
+    Member {
+        /// The room.
+        room: OwnedRoomId,
+        /// The member.
+        user: OwnedUserId,
+        /// Display name.
+        name: Option<String>,
+        /// Whether joined.
+        joined: bool,
+        /// `origin_server_ts` of the change.
+        at: Millis,
+    },
+    /// The room is encrypted from now on.
+    Encrypted(OwnedRoomId),
+    /// The echo of something we sent: the outbox row is settled, the event id kept.
+    Echo(RequestId),
+    /// A Persona takes her place in a room.
+    Seat(SeatRow),
+    /// A Persona lost her place: what waits to be sent by her there is dropped.
+    Unseat {
+        /// Which Persona.
+        persona: PersonaId,
+        /// Her user.
+        user: OwnedUserId,
+        /// The room.
+        room: OwnedRoomId,
+    },
+    /// Says that are owed once for `key`, put into the outbox unless the key is done.
+    Once {
+        /// The fact behind it, e.g. `encrypted:!room`.
+        key: String,
+        /// What to send.
+        says: Vec<NewSay>,
+    },
+}
+
+/// Something unreadable that came in, kept for inspection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The raw JSON, cut at 64 KiB.
+    pub raw: String,
+    /// Why, as a fixed phrase.
+    pub reason: String,
+}
+
+/// A Persona's place in a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatRow {
+    /// Which Persona.
+    pub persona: PersonaId,
+    /// The room.
+    pub room: OwnedRoomId,
+    /// The lane she hears it in.
+    pub lane: Lane,
+    /// The invite that brought her, if one did: the room's start line.
+    pub invite: Option<OwnedEventId>,
+}
+
+/// A room as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomRow {
+    /// Its id.
+    pub room: OwnedRoomId,
+    /// Its alias from the config.
+    pub alias: Option<String>,
+    /// Whether encrypted.
+    pub encrypted: bool,
+    /// The checked mark: the last event up to which the server's order was read without a gap.
+    pub mark: Option<OwnedEventId>,
+    /// The seats in it.
+    pub seats: Vec<SeatRow>,
+    /// Joined members and names.
+    pub members: Vec<(OwnedUserId, Option<String>)>,
+}
+
+/// The head of a waiting delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its number.
+    pub seq: u64,
+    /// Its lane.
+    pub lane: Lane,
+    /// Its room.
+    pub room: OwnedRoomId,
+    /// Whether addressed and able to wake her.
+    pub addressed: bool,
+    /// When it was heard.
+    pub heard: Millis,
+}
+
+/// What a label (`m<seq>`) stands for; kept after the mail is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The number.
+    pub seq: u64,
+    /// The lane it was heard in.
+    pub lane: Lane,
+    /// The room.
+    pub room: OwnedRoomId,
+    /// The event.
+    pub event: OwnedEventId,
+    /// Its sender.
+    pub sender: OwnedUserId,
+    /// Its thread's root.
+    pub thread: Option<OwnedEventId>,
+}
+
+/// Something to be sent, its body frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSay {
+    /// As whom.
+    pub sender: OwnedUserId,
+    /// Where.
+    pub room: OwnedRoomId,
+    /// Its transaction id.
+    pub request: RequestId,
+    /// The event type.
+    pub kind: String,
+    /// The content as JSON text, with the request id in it.
+    pub body: String,
+    /// The turn or fact behind it.
+    pub cause: String,
+    /// Its part number within the cause.
+    pub part: String,
+}
+
+/// A say in the outbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Say {
+    /// Its place in the order; a split puts its parts at the same place.
+    pub seq: u64,
+    /// What is sent.
+    pub say: NewSay,
+    /// When it was put in.
+    pub since: Millis,
+}
+
+/// A turn's end with a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// Whose.
+    pub persona: PersonaId,
+    /// Which turn.
+    pub turn: TurnId,
+    /// What she says.
+    pub says: Vec<NewSay>,
+    /// The session row after it.
+    pub session: Session,
+    /// The time.
+    pub now: Millis,
+}
+
+/// How a user is authenticated; the mode is chosen once and never switched while something is pending.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IdentityRow {
+    /// The user.
+    pub user: OwnedUserId,
+    /// Her one device.
+    pub device: String,
+    /// Her own token where the server cannot masquerade devices.
+    pub token: Option<String>,
+    /// Display name and avatar as last set.
+    pub profile: (Option<String>, Option<String>),
+}
+
+impl std::fmt::Debug for IdentityRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IdentityRow")
+            .field("user", &self.user)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a store is opened with.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Whose it must be.
+    pub owner: Owner,
+    /// The epoch if it is made now.
+    pub epoch: Uuid,
+    /// The time now.
+    pub now: Millis,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has it.
+    #[error("the store at {path} is in use by another persona-bridge; stop that one first")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It belongs to somebody else.
+    #[error("the store at {path} belongs to {found}, not to {wanted}; set [store] path to another folder")]
+    Owner {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose it should be.
+        wanted: String,
+    },
+    /// Another format version.
+    #[error(
+        "the store at {path} has format {found}, written by persona-bridge {writer}; this one reads format {wanted}"
+    )]
+    Version {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        wanted: u32,
+        /// The version that wrote it.
+        writer: String,
+    },
+    /// A record cannot be read back.
+    #[error("the record {key} in {tree} cannot be read: {reason}")]
+    Corrupt {
+        /// The tree.
+        tree: &'static str,
+        /// The key, printable.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+    /// The disk says no.
+    #[error("the store failed: {0}")]
+    Io(String),
+}
+
+#[doc(hidden)]
+impl From<sled::Error> for StoreError {
+    fn from(error: sled::Error) -> Self {
+        Self::Io(error.to_string())
+    }
+}
+
+#[doc(hidden)]
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error.to_string())
+    }
+}
+
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Deliveries that wait, those in open turns included.
+    pub waiting: u64,
+    /// Deliveries put aside.
+    pub held: u64,
+    /// Says to be sent, parked ones included.
+    pub outbox: u64,
+    /// Says that are parked.
+    pub parked: u64,
+    /// Unreadable events that are kept.
+    pub quarantined: u64,
+}
+
+/// A delivery that was put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRow {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// Its turn.
+    pub turn: TurnId,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Millis,
+}
+
+/// The open turn with its Persona's session row, as they are read at start.
+pub type Standing = (Option<OpenTurn>, Option<Session>);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Opening: the folder, its lock, the engine, whose it is.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock, statvfs};
+use uuid::Uuid;
+
+use super::flush::{Disk, Durability};
+use super::group::Group;
+use super::index::Index;
+use super::record;
+use super::tx::{Read, Table, Trees, Tx};
+use super::{Config, Opening, Owner, Result, StoreError};
+use crate::conversation::Millis;
+
+/// The format of what this version writes.
+const FORMAT: u32 = 1;
+/// The version that writes it.
+const WRITER: &str = env!("CARGO_PKG_VERSION");
+/// Bytes of pages that sled keeps in memory.
+const CACHE: u64 = 16 * 1024 * 1024;
+/// How often a lock is tried that a process just ending may still hold.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// An open store. The order of the fields is the order in which they are let go: the lock last.
+pub(super) struct Shared {
+    pub(super) trees: Trees,
+    pub(super) index: RwLock<Index>,
+    pub(super) disk: Disk,
+    pub(super) group: Group,
+    pub(super) epoch: Uuid,
+    pub(super) made: Millis,
+    config: Config,
+    full: AtomicBool,
+    _lock: File,
+}
+
+impl Shared {
+    /// Opens the store, making it where there is none.
+    pub(super) fn open(config: &Config, opening: &Opening, durability: Durability) -> Result<Self> {
+        let path = &config.path;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| at(path, &error))?;
+        let lock = lock(path)?;
+        let folder = path.join("sled");
+        let db = engine(&folder)?;
+        let new = check(&db, path, &opening.owner)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(|error| at(path, &error))?;
+        let trees = Trees::open(db)?;
+        begin(&trees, opening, new)?;
+        let disk = Disk::settle(&trees.db, &folder, durability)?;
+        Ok(Self {
+            index: RwLock::new(Index::build(&trees)?),
+            disk,
+            group: Group::default(),
+            epoch: parsed(&trees, "epoch")?,
+            made: Millis(parsed(&trees, "made")?),
+            config: config.clone(),
+            full: AtomicBool::new(false),
+            _lock: lock,
+            trees,
+        })
+    }
+
+    /// Whether there is room to accept.
+    pub(super) fn accepts(&self) -> Result<bool> {
+        let stat = statvfs(&self.config.path).map_err(|error| at(&self.config.path, &error.into()))?;
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let full = is_full(self.full.load(Ordering::Relaxed), free, self.config.min_free);
+        self.full.store(full, Ordering::Relaxed);
+        Ok(!full)
+    }
+}
+
+/// Full below `min`, and once full until there is twice that.
+fn is_full(before: bool, free: u64, min: u64) -> bool {
+    free < if before { min.saturating_mul(2) } else { min }
+}
+
+fn at(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Io(format!("{}: {error}", path.display()))
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let name = path.join("lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&name);
+    let file = file.map_err(|error| at(&name, &error))?;
+    for _ in 0..TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Err(error) => return Err(at(&name, &error.into())),
+        }
+    }
+    Err(StoreError::Locked { path: path.to_owned() })
+}
+
+/// Opens sled, which panics at some kinds of damage. A thread of its own may hold its lock for a moment after a store
+/// that this process just let go of.
+fn engine(folder: &Path) -> Result<sled::Db> {
+    let damaged = |reason: &str| {
+        let folder = folder.display();
+        StoreError::Io(format!(
+            "{folder} cannot be opened ({reason}); restore it from a backup or move it away"
+        ))
+    };
+    let mut tries = TRIES;
+    loop {
+        let path: PathBuf = folder.to_owned();
+        let open = move || sled::Config::new().path(path).cache_capacity(CACHE).flush_every_ms(None).open();
+        match catch_unwind(open) {
+            Ok(Ok(db)) => return Ok(db),
+            Ok(Err(error)) if tries > 0 && is_lock(&error) => std::thread::sleep(PAUSE),
+            Ok(Err(error)) => return Err(damaged(&error.to_string())),
+            Err(_) => return Err(damaged("its engine panicked")),
+        }
+        tries -= 1;
+    }
+}
+
+fn is_lock(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
+}
+
+/// Checks whose the database is without writing anything; answers whether it is new.
+fn check(db: &sled::Db, path: &Path, owner: &Owner) -> Result<bool> {
+    let names = db.tree_names();
+    let meta = Table::Meta.name().as_bytes();
+    if !names.iter().any(|name| name == meta) {
+        return if is_empty(db)? {
+            Ok(true)
+        } else {
+            Err(foreign(path, owner, "another program".to_owned()))
+        };
+    }
+    let tree = db.open_tree(meta)?;
+    let text = |name: &str| -> Result<String> {
+        let row = tree.get(name)?.ok_or_else(|| missing(name))?;
+        String::from_utf8(row.to_vec()).map_err(|_| missing(name))
+    };
+    if tree.is_empty() {
+        return if is_empty(db)? { Ok(true) } else { Err(missing("format")) };
+    }
+    let found = text("format")?.parse().map_err(|_| missing("format"))?;
+    if found != FORMAT {
+        let (path, writer) = (path.to_owned(), text("writer")?);
+        return Err(StoreError::Version { path, found, wanted: FORMAT, writer });
+    }
+    let found = Owner { server_name: text("server_name")?, appservice: text("appservice")? };
+    if found == *owner { Ok(false) } else { Err(foreign(path, owner, name(&found))) }
+}
+
+fn is_empty(db: &sled::Db) -> Result<bool> {
+    for name in db.tree_names() {
+        if !db.open_tree(name)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn name(owner: &Owner) -> String {
+    format!("appservice {} of {}", owner.appservice, owner.server_name)
+}
+
+fn foreign(path: &Path, owner: &Owner, found: String) -> StoreError {
+    StoreError::Owner { path: path.to_owned(), found, wanted: name(owner) }
+}
+
+fn missing(row: &str) -> StoreError {
+    record::corrupt(Table::Meta, row.as_bytes(), "it is missing or unreadable")
+}
+
+fn begin(trees: &Trees, opening: &Opening, new: bool) -> Result<()> {
+    let mut tx = Tx::new(trees);
+    if new {
+        tx.put_meta("format", &FORMAT.to_string());
+        tx.put_meta("server_name", &opening.owner.server_name);
+        tx.put_meta("appservice", &opening.owner.appservice);
+        tx.put_meta("epoch", &opening.epoch.to_string());
+        tx.put_meta("made", &opening.now.0.to_string());
+    }
+    if tx.meta("writer")?.as_deref() != Some(WRITER) {
+        tx.put_meta("writer", WRITER);
+    }
+    tx.commit()
+}
+
+fn parsed<T: std::str::FromStr>(trees: &Trees, name: &str) -> Result<T> {
+    let text = trees.meta(name)?.ok_or_else(|| missing(name))?;
+    text.parse().map_err(|_| missing(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_full;
+
+    #[test]
+    fn acceptance_resumes_above_twice_the_minimum() {
+        let check = |before, free, full| assert_eq!(is_full(before, free, 100), full, "{before} {free}");
+        check(false, 100, false);
+        check(false, 99, true);
+        check(true, 199, true);
+        check(true, 200, false);
+    }
+}

@@ -1,0 +1,150 @@
+//! What is to be sent, in order, and what became of it.
+
+use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
+
+use super::inbox::{put_words, remove_words, words};
+use super::record::{self, OursForm, RequestForm, SayForm, SinceForm};
+use super::tx::{self, Read, Table, Tx};
+use super::{NewSay, Result, Say};
+use crate::conversation::{Millis, RequestId};
+
+/// Each say gets this many places, so that the parts of a split one find room before the next.
+const PLACES: u64 = 1 << 32;
+/// How much of a key tells apart says that were put in as one.
+const SLOT: usize = 4;
+
+/// Puts a say in at the end, unless its request waits or was sent already.
+pub(super) fn say(tx: &mut Tx<'_>, say: NewSay, now: Millis) -> Result<()> {
+    if !is_known(tx, &say.request)? {
+        let seq = tx.count("says")?.saturating_mul(PLACES);
+        put(tx, seq, say, now)?;
+    }
+    Ok(())
+}
+
+fn is_known<R: Read>(from: &R, request: &RequestId) -> Result<bool> {
+    Ok(from.row(Table::Requests, request.as_str().as_bytes())?.is_some())
+}
+
+fn put(tx: &mut Tx<'_>, seq: u64, say: NewSay, now: Millis) -> Result<()> {
+    tx.put(Table::Requests, say.request.as_str().as_bytes(), &RequestForm::Waits(seq))?;
+    let (mut form, body) = SayForm::new(say, now);
+    let place = seq.to_be_bytes();
+    form.body = put_words(tx, "o", &place, body)?;
+    tx.put(Table::Outbox, &place, &form)
+}
+
+/// Puts says in unless the key is done; answers whether it did.
+pub(super) fn once(tx: &mut Tx<'_>, key: &str, says: Vec<NewSay>, now: Millis) -> Result<bool> {
+    if tx.row(Table::Once, key.as_bytes())?.is_some() {
+        return Ok(false);
+    }
+    tx.put(Table::Once, key.as_bytes(), &SinceForm { at: now.0 })?;
+    for new in says {
+        say(tx, new, now)?;
+    }
+    Ok(true)
+}
+
+fn remove(tx: &mut Tx<'_>, seq: u64) -> Result<Option<SayForm>> {
+    let place = seq.to_be_bytes();
+    let Some(form) = tx.record::<SayForm>(Table::Outbox, &place)? else { return Ok(None) };
+    remove_words(tx, "o", &place, form.body.as_deref())?;
+    tx.remove(Table::Outbox, &place)?;
+    tx.remove(Table::Requests, form.request.as_bytes())?;
+    Ok(Some(form))
+}
+
+/// A say is taken.
+pub(super) fn sent(tx: &mut Tx<'_>, seq: u64, event: &OwnedEventId, now: Millis) -> Result<()> {
+    if let Some(form) = remove(tx, seq)? {
+        let sent = RequestForm::Sent(event.clone(), now.0);
+        tx.put(Table::Requests, form.request.as_bytes(), &sent)?;
+        ours(tx, event, form.sender, now)?;
+    }
+    Ok(())
+}
+
+/// The echo of a request: whatever waits for it is taken.
+pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, now: Millis) -> Result<()> {
+    let place = request.as_str().as_bytes();
+    let known = tx.record::<RequestForm>(Table::Requests, place)?;
+    if let Some(RequestForm::Waits(seq)) = known
+        && let Some(form) = remove(tx, seq)?
+    {
+        ours(tx, event, form.sender, now)?;
+    }
+    if !matches!(known, Some(RequestForm::Sent(..))) {
+        tx.put(Table::Requests, place, &RequestForm::Sent(event.clone(), now.0))?;
+    }
+    Ok(())
+}
+
+fn ours(tx: &mut Tx<'_>, event: &EventId, sender: OwnedUserId, now: Millis) -> Result<()> {
+    tx.put(Table::Ours, event.as_bytes(), &OursForm { sender, at: now.0 })
+}
+
+/// Who of us sent an event, if one of us did.
+pub(super) fn sent_by<R: Read>(from: &R, event: &EventId) -> Result<Option<OwnedUserId>> {
+    Ok(from.record::<OursForm>(Table::Ours, event.as_bytes())?.map(|ours| ours.sender))
+}
+
+/// The event that a request became.
+pub(super) fn sent_event<R: Read>(from: &R, request: &RequestId) -> Result<Option<OwnedEventId>> {
+    let known = from.record(Table::Requests, request.as_str().as_bytes())?;
+    Ok(known.and_then(|known| match known {
+        RequestForm::Sent(event, _) => Some(event),
+        RequestForm::Waits(_) => None,
+    }))
+}
+
+/// Replaces a say by its parts, between it and the next one. One that is not there any more is left so.
+pub(super) fn split(tx: &mut Tx<'_>, seq: u64, parts: Vec<NewSay>, now: Millis) -> Result<()> {
+    let place = seq.to_be_bytes();
+    let in_slot = tx.rows(Table::Outbox, place.get(..SLOT).unwrap_or_default())?;
+    let next = in_slot.iter().map(|(key, _)| tx::number(Table::Outbox, key));
+    let next = next.collect::<Result<Vec<u64>>>()?.into_iter().find(|other| *other > seq);
+    let next = next.unwrap_or_else(|| (seq - seq % PLACES).saturating_add(PLACES));
+    let step = (next - seq) / (parts.len() as u64 + 1);
+    if step == 0 {
+        return Err(record::corrupt(Table::Outbox, &place, "it was split too often"));
+    }
+    if remove(tx, seq)?.is_none() {
+        return Ok(());
+    }
+    for (part, place) in parts.into_iter().zip((seq + step..next).step_by(usize::try_from(step).unwrap_or(1)))
+    {
+        if !is_known(tx, &part.request)? {
+            put(tx, place, part, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Parks a say.
+pub(super) fn park(tx: &mut Tx<'_>, seq: u64, reason: String) -> Result<()> {
+    let place = seq.to_be_bytes();
+    let Some(mut form) = tx.record::<SayForm>(Table::Outbox, &place)? else { return Ok(()) };
+    form.parked = Some(reason);
+    tx.put(Table::Outbox, &place, &form)
+}
+
+/// Drops what waits to be sent by a user in a room; answers how many says.
+pub(super) fn drop_says(tx: &mut Tx<'_>, user: &UserId, room: &RoomId) -> Result<u64> {
+    let mut dropped = 0;
+    for (place, form) in tx.records::<SayForm>(Table::Outbox, &[])? {
+        if form.sender == user && form.room == room {
+            remove(tx, tx::number(Table::Outbox, &place)?)?;
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
+}
+
+/// The say at a place.
+pub(super) fn at<R: Read>(from: &R, seq: u64) -> Result<Option<Say>> {
+    let place = seq.to_be_bytes();
+    let Some(mut form) = from.record::<SayForm>(Table::Outbox, &place)? else { return Ok(None) };
+    let body = words(from, "o", &place, form.body.take())?;
+    Ok(Some(form.say(seq, body)))
+}

@@ -1,0 +1,121 @@
+//! Turns, sessions and numbers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use super::mail::LaneForm;
+use crate::conversation::{LineId, Millis, TurnId};
+use crate::persona::session::{Fingerprint, Session};
+use crate::persona::{OpenTurn, Troubles};
+
+/// A uuid as text.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Id(pub(in crate::store) Uuid);
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A Persona's last number.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::store) struct NumberForm {
+    pub(in crate::store) last: u64,
+}
+
+/// [`Troubles`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct TroublesForm {
+    pub(in crate::store) transient: u32,
+    pub(in crate::store) lost: u32,
+    pub(in crate::store) finals: u32,
+    pub(in crate::store) invalid: u32,
+    pub(in crate::store) generations: u32,
+    pub(in crate::store) fault: Option<String>,
+}
+
+/// [`OpenTurn`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct TurnForm {
+    pub(in crate::store) id: Id,
+    pub(in crate::store) lane: LaneForm,
+    pub(in crate::store) seqs: Vec<u64>,
+    pub(in crate::store) attempt: u32,
+    pub(in crate::store) not_before: u64,
+    pub(in crate::store) troubles: TroublesForm,
+}
+
+impl From<OpenTurn> for TurnForm {
+    fn from(turn: OpenTurn) -> Self {
+        let Troubles { transient, lost, finals, invalid, generations, fault } = turn.troubles;
+        Self {
+            id: Id(turn.id.0),
+            lane: LaneForm::from(&turn.lane),
+            seqs: turn.seqs,
+            attempt: turn.attempt,
+            not_before: turn.not_before.0,
+            troubles: TroublesForm { transient, lost, finals, invalid, generations, fault },
+        }
+    }
+}
+
+impl From<TurnForm> for OpenTurn {
+    fn from(form: TurnForm) -> Self {
+        let TroublesForm { transient, lost, finals, invalid, generations, fault } = form.troubles;
+        Self {
+            id: TurnId(form.id.0),
+            lane: form.lane.into(),
+            seqs: form.seqs,
+            attempt: form.attempt,
+            not_before: Millis(form.not_before),
+            troubles: Troubles { transient, lost, finals, invalid, generations, fault },
+        }
+    }
+}
+
+/// [`Session`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct SessionForm {
+    pub(in crate::store) generation: u32,
+    pub(in crate::store) id: Id,
+    pub(in crate::store) fingerprint: BTreeMap<String, String>,
+    pub(in crate::store) begun: u64,
+    pub(in crate::store) last_committed: Option<Id>,
+    pub(in crate::store) fed: Vec<Id>,
+}
+
+impl From<Session> for SessionForm {
+    fn from(session: Session) -> Self {
+        Self {
+            generation: session.generation,
+            id: Id(session.id),
+            fingerprint: session.fingerprint.0,
+            begun: session.begun.0,
+            last_committed: session.last_committed.map(|line| Id(line.0)),
+            fed: session.fed.into_iter().map(|line| Id(line.0)).collect(),
+        }
+    }
+}
+
+impl From<SessionForm> for Session {
+    fn from(form: SessionForm) -> Self {
+        Self {
+            generation: form.generation,
+            id: form.id.0,
+            fingerprint: Fingerprint(form.fingerprint),
+            begun: Millis(form.begun),
+            last_committed: form.last_committed.map(|line| LineId(line.0)),
+            fed: form.fed.into_iter().map(|line| LineId(line.0)).collect(),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Events that are taken back.
+
+use ruma::OwnedEventId;
+
+use super::inbox::{self, mail_key};
+use super::record::{HeldForm, KindForm, LaneForm, MailForm};
+use super::tx::{Read, Table, Tx};
+use super::{Result, turns};
+use crate::conversation::{Delivery, Millis, PersonaId};
+
+/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told.
+///
+/// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
+/// never becomes mail.
+pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery, now: Millis) -> Result<()> {
+    let mut event = inbox::event(tx, redacts)?;
+    if event.redacted.contains_key(&notice.room) {
+        return Ok(());
+    }
+    event.redacted.insert(notice.room.clone(), now.0);
+    tx.put(Table::Events, redacts.as_bytes(), &event)?;
+    for (persona, seq) in event.heard {
+        let persona = PersonaId(persona);
+        let Some(label) = inbox::label(tx, &persona, seq)? else { continue };
+        if label.room != notice.room {
+            continue;
+        }
+        let mut fed = withdraw(tx, &persona, seq)?;
+        for edit in &event.edits {
+            if let Some(seq) = inbox::event(tx, edit)?.heard.get(persona.as_str()) {
+                fed |= withdraw(tx, &persona, *seq)?;
+            }
+        }
+        if fed {
+            inbox::deliver(tx, &persona, addressed(notice, label.lane))?;
+        }
+    }
+    Ok(())
+}
+
+fn addressed(notice: &Delivery, lane: LaneForm) -> Delivery {
+    Delivery { lane: lane.into(), ..notice.clone() }
+}
+
+/// Takes the words out of mail; answers whether she may have been fed them.
+fn withdraw(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64) -> Result<bool> {
+    let place = mail_key(persona, seq);
+    if let Some(mut mail) = tx.record::<MailForm>(Table::Mail, &place)? {
+        let before = silence(tx, &place, &mut mail)?;
+        tx.put(Table::Mail, &place, &mail)?;
+        return Ok(before && turns::is_open(tx, persona, seq)?);
+    }
+    if let Some(mut held) = tx.record::<HeldForm>(Table::Held, &place)? {
+        let before = silence(tx, &place, &mut held.mail)?;
+        tx.put(Table::Held, &place, &held)?;
+        return Ok(before);
+    }
+    Ok(true)
+}
+
+/// Takes the words out of a row; answers whether it had any before.
+fn silence(tx: &mut Tx<'_>, place: &[u8], mail: &mut MailForm) -> Result<bool> {
+    let had = !matches!(mail.kind, KindForm::Withdrawn);
+    inbox::remove_words(tx, "m", place, mail.text.as_deref())?;
+    mail.kind = KindForm::Withdrawn;
+    mail.text = Some(String::new());
+    Ok(had)
+}

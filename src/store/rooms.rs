@@ -1,0 +1,121 @@
+//! Rooms, seats and members.
+
+use std::collections::BTreeSet;
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
+
+use super::record::{self, LaneForm, MemberForm, RoomForm, SeatForm};
+use super::tx::{self, Read, Table, Tx, key};
+use super::{Result, RoomRow, SeatRow, outbox};
+use crate::conversation::{Millis, PersonaId};
+
+fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) -> Result<()> {
+    let mut form: RoomForm = tx.record(Table::Rooms, room.as_bytes())?.unwrap_or_default();
+    change(&mut form);
+    tx.put(Table::Rooms, room.as_bytes(), &form)
+}
+
+/// Moves the checked mark of a room.
+pub(super) fn mark(tx: &mut Tx<'_>, room: &RoomId, event: OwnedEventId) -> Result<()> {
+    change(tx, room, |form| form.mark = Some(event))
+}
+
+/// A room is encrypted from now on.
+pub(super) fn encrypted(tx: &mut Tx<'_>, room: &RoomId) -> Result<()> {
+    change(tx, room, |form| form.encrypted = true)
+}
+
+/// Seats a Persona. An invite that was recorded stays; so does an alias.
+pub(super) fn seat(tx: &mut Tx<'_>, seat: SeatRow, alias: Option<String>) -> Result<()> {
+    change(tx, &seat.room, |form| form.alias = alias.or(form.alias.take()))?;
+    let place = key(seat.room.as_str(), seat.persona.as_str().as_bytes());
+    let before: Option<SeatForm> = tx.record(Table::Seats, &place)?;
+    let invite = before.and_then(|seat| seat.invite).or(seat.invite);
+    tx.put(Table::Seats, &place, &SeatForm { lane: LaneForm::from(&seat.lane), invite })
+}
+
+/// Takes a Persona out of a room, and what waits to be sent by her there; answers how many says that were.
+pub(super) fn unseat(tx: &mut Tx<'_>, persona: &PersonaId, user: &UserId, room: &RoomId) -> Result<u64> {
+    tx.remove(Table::Seats, &key(room.as_str(), persona.as_str().as_bytes()))?;
+    if tx.rows(Table::Seats, &key(room.as_str(), &[]))?.is_empty() {
+        // Nobody hears the room any more; who comes back begins at her new start line.
+        change(tx, room, |form| form.mark = None)?;
+    }
+    outbox::drop_says(tx, user, room)
+}
+
+/// Writes down a membership unless a newer one is known.
+pub(super) fn member(
+    tx: &mut Tx<'_>,
+    room: &RoomId,
+    user: &UserId,
+    name: Option<String>,
+    joined: bool,
+    at: Millis,
+) -> Result<()> {
+    let place = key(room.as_str(), user.as_bytes());
+    let known: Option<MemberForm> = tx.record(Table::Members, &place)?;
+    if known.is_some_and(|known| known.at > at.0) {
+        return Ok(());
+    }
+    tx.put(Table::Members, &place, &MemberForm { name, joined, at: at.0 })
+}
+
+/// Replaces the members of a room; those not among them have left.
+pub(super) fn set_members(
+    tx: &mut Tx<'_>,
+    room: &RoomId,
+    members: Vec<(OwnedUserId, Option<String>)>,
+    now: Millis,
+) -> Result<()> {
+    let prefix = key(room.as_str(), &[]);
+    for (place, known) in tx.records::<MemberForm>(Table::Members, &prefix)? {
+        tx.put(Table::Members, &place, &MemberForm { joined: false, at: now.0, ..known })?;
+    }
+    for (user, name) in members {
+        let place = key(room.as_str(), user.as_bytes());
+        tx.put(Table::Members, &place, &MemberForm { name, joined: true, at: now.0 })?;
+    }
+    Ok(())
+}
+
+/// The marks of all rooms, as keys.
+pub(super) fn marks<R: Read>(from: &R) -> Result<BTreeSet<Vec<u8>>> {
+    let rooms = from.records::<RoomForm>(Table::Rooms, &[])?.into_iter();
+    Ok(rooms.filter_map(|(_, form)| form.mark).map(|mark| mark.as_bytes().to_vec()).collect())
+}
+
+/// A room.
+pub(super) fn room<R: Read>(from: &R, room: &OwnedRoomId) -> Result<Option<RoomRow>> {
+    let form = from.record::<RoomForm>(Table::Rooms, room.as_bytes())?;
+    form.map(|form| filled(from, room.clone(), form)).transpose()
+}
+
+/// All rooms.
+pub(super) fn all<R: Read>(from: &R) -> Result<Vec<RoomRow>> {
+    let rows = from.records::<RoomForm>(Table::Rooms, &[])?.into_iter();
+    rows.map(|(place, form)| filled(from, id(Table::Rooms, &place, &place)?, form)).collect()
+}
+
+fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRow> {
+    let prefix = key(room.as_str(), &[]);
+    let seats = from.records::<SeatForm>(Table::Seats, &prefix)?.into_iter();
+    let seats = seats.map(|(place, seat)| {
+        let persona = PersonaId(id(Table::Seats, &place, tx::parts(Table::Seats, &place)?.1)?);
+        Ok(SeatRow { persona, room: room.clone(), lane: seat.lane.into(), invite: seat.invite })
+    });
+    let seats = seats.collect::<Result<_>>()?;
+    let members = from.records::<MemberForm>(Table::Members, &prefix)?.into_iter();
+    let members = members.filter(|(_, member)| member.joined).map(|(place, member)| {
+        let user = id(Table::Members, &place, tx::parts(Table::Members, &place)?.1)?;
+        Ok((user, member.name))
+    });
+    let members = members.collect::<Result<_>>()?;
+    Ok(RoomRow { room, alias: form.alias, encrypted: form.encrypted, mark: form.mark, seats, members })
+}
+
+/// An id out of a key.
+fn id<T: TryFrom<String>>(table: Table, place: &[u8], bytes: &[u8]) -> Result<T> {
+    let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
+    text.and_then(|text| T::try_from(text).ok()).ok_or_else(|| record::corrupt(table, place, "not an id"))
+}

@@ -1,0 +1,94 @@
+use super::*;
+
+fn commit(id: u128, says: Vec<NewSay>) -> Commit {
+    Commit { persona: eir(), turn: TurnId(Uuid::from_u128(id)), says, session: session(2), now: Millis(7) }
+}
+
+fn with_mail() -> World {
+    let world = World::new();
+    world.accept(["a", "b", "c"].map(|name| heard_by(&eir(), name, &name.repeat(2_000))).to_vec());
+    world
+}
+
+#[test]
+fn an_open_turn_holds_its_mail() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 3]), Some(session(1)))).unwrap();
+    world.look(|store| {
+        assert_eq!(store.standing(&eir()).unwrap(), (Some(turn(1, &[1, 3])), Some(session(1))));
+        assert_eq!(store.standing(&persona("bil")).unwrap(), (None, None));
+    });
+    assert_eq!(world.waiting(&eir()), [2]);
+    block(world.store().write_turn(&eir(), turn(1, &[3]), None)).unwrap();
+    world.look(|store| assert_eq!(store.standing(&eir()).unwrap().1, Some(session(1))));
+    assert_eq!(world.waiting(&eir()), [1, 2]);
+}
+
+#[test]
+fn a_commit_does_all_of_it() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Some(session(1)))).unwrap();
+    block(world.store().commit(commit(1, vec![say("q", "swarm"), say("p", "swarm")]))).unwrap();
+    world.look(|store| {
+        assert_eq!(store.standing(&eir()).unwrap(), (None, Some(session(2))));
+        assert_eq!(store.deliveries(&eir(), &[1, 2, 3]).unwrap().len(), 1);
+        let heads = store.outbox_heads().unwrap();
+        assert_eq!((heads[0].say.clone(), heads[0].since), (say("q", "swarm"), Millis(7)));
+        assert_eq!(store.outbox_len().unwrap(), 2);
+        let label = Heard {
+            seq: 2,
+            lane: lane(),
+            room: room("swarm"),
+            event: event("b"),
+            sender: user("alice"),
+            thread: Some(event("root")),
+        };
+        assert_eq!(store.heard(&eir(), 2).unwrap(), Some(label));
+        assert_eq!(store.heard(&eir(), 3).unwrap().unwrap().event, event("c"));
+        assert_eq!(store.heard(&eir(), 4).unwrap(), None);
+        assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
+    });
+    assert_eq!(world.waiting(&eir()), [3]);
+}
+
+#[test]
+fn a_turn_is_committed_once() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
+    block(world.store().commit(commit(2, vec![say("p", "swarm")]))).unwrap();
+    block(world.store().commit(commit(1, vec![say("q", "swarm")]))).unwrap();
+    block(world.store().commit(commit(1, vec![say("r", "swarm")]))).unwrap();
+    world.look(|store| assert_eq!(store.outbox_len().unwrap(), 1));
+    assert_eq!(world.waiting(&eir()), [2, 3]);
+}
+
+#[test]
+fn held_mail_is_put_aside_with_its_reason() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), None)).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1, 2]), "refused".to_owned(), Millis(8))).unwrap();
+    world.look(|store| {
+        assert_eq!(store.held(&eir()).unwrap(), 2);
+        assert_eq!(store.held(&persona("bil")).unwrap(), 0);
+        let row = store.held_mail(&eir()).unwrap().remove(1);
+        assert_eq!(row.delivery, numbered(2, mail("b", &"b".repeat(2_000))));
+        assert_eq!((row.turn, row.reason.as_str(), row.at), (turn(1, &[]).id, "refused", Millis(8)));
+        assert_eq!(store.standing(&eir()).unwrap().0, None);
+        assert_eq!(store.heard(&eir(), 1).unwrap().unwrap().event, event("a"));
+    });
+    assert_eq!(world.waiting(&eir()), [3]);
+}
+
+#[test]
+fn counts_tell_how_much_there_is() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW)).unwrap();
+    block(world.store().say_once("k".to_owned(), vec![say("q", "a"), say("p", "b")], NOW)).unwrap();
+    let seq = world.store().outbox_heads().unwrap()[0].seq;
+    block(world.store().park(seq, "muted".to_owned())).unwrap();
+    world.look(|store| {
+        let counts = Counts { waiting: 2, held: 1, outbox: 2, parked: 1, quarantined: 0 };
+        assert_eq!(store.counts(), counts);
+    });
+}

@@ -1,0 +1,96 @@
+//! Turns: written down before they are fed, ended by a reply or put aside.
+
+use super::inbox::{self, mail_key};
+use super::record::{HeldForm, Id, KindForm, MailForm, TurnForm};
+use super::tx::{Read, Table, Tx};
+use super::{Commit, Result, outbox, sessions};
+use crate::conversation::{Millis, PersonaId};
+use crate::persona::OpenTurn;
+use crate::persona::session::Session;
+
+/// The open turn of a Persona.
+pub(super) fn open<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<OpenTurn>> {
+    let form = from.record::<TurnForm>(Table::Turns, turn_key(persona).as_slice())?;
+    Ok(form.map(OpenTurn::from))
+}
+
+/// The key of a Persona's turn: her name with its length, like every key that begins with a Persona.
+fn turn_key(persona: &PersonaId) -> Vec<u8> {
+    super::tx::key(persona.as_str(), &[])
+}
+
+/// Whether a number stands in the open turn.
+pub(super) fn is_open<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Result<bool> {
+    Ok(open(from, persona)?.is_some_and(|turn| turn.seqs.contains(&seq)))
+}
+
+/// Writes down the open turn. Mail withdrawn before it could stand in any turn goes for good.
+pub(super) fn write(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    turn: OpenTurn,
+    session: Option<Session>,
+    withdrawn: Vec<u64>,
+) -> Result<()> {
+    for seq in withdrawn.into_iter().filter(|seq| !turn.seqs.contains(seq)) {
+        let place = mail_key(persona, seq);
+        let mail = tx.record::<MailForm>(Table::Mail, &place)?;
+        if mail.is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn)) {
+            take(tx, persona, seq)?;
+        }
+    }
+    if let Some(session) = session {
+        sessions::put(tx, persona, session)?;
+    }
+    tx.put(Table::Turns, &turn_key(persona), &TurnForm::from(turn))
+}
+
+/// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
+pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
+    let Commit { persona, turn, says, session, now } = commit;
+    let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
+        tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
+        return Ok(());
+    };
+    for seq in open.seqs {
+        if let Some((place, mail)) = take(tx, &persona, seq)? {
+            inbox::remove_words(tx, "m", &place, mail.text.as_deref())?;
+        }
+    }
+    for say in says {
+        outbox::say(tx, say, now)?;
+    }
+    sessions::put(tx, &persona, session)?;
+    tx.remove(Table::Turns, &turn_key(&persona))
+}
+
+/// Ends a turn by putting its mail aside.
+pub(super) fn hold(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    turn: &OpenTurn,
+    reason: &str,
+    now: Millis,
+) -> Result<()> {
+    for seq in &turn.seqs {
+        if let Some((place, mail)) = take(tx, persona, *seq)?
+            && !matches!(mail.kind, KindForm::Withdrawn)
+        {
+            let held = HeldForm { reason: reason.to_owned(), turn: Id(turn.id.0), at: now.0, mail };
+            tx.put(Table::Held, &place, &held)?;
+        }
+    }
+    if open(tx, persona)?.is_some_and(|open| open.id == turn.id) {
+        tx.remove(Table::Turns, &turn_key(persona))?;
+    }
+    Ok(())
+}
+
+/// Takes mail out of the inbox, leaving its label; the words in a row of their own stay for who wants them.
+fn take(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64) -> Result<Option<(Vec<u8>, MailForm)>> {
+    let place = mail_key(persona, seq);
+    let Some(mail) = tx.record::<MailForm>(Table::Mail, &place)? else { return Ok(None) };
+    tx.put(Table::Heard, &place, &mail.label())?;
+    tx.remove(Table::Mail, &place)?;
+    Ok(Some((place, mail)))
+}
