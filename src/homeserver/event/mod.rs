@@ -1,0 +1,120 @@
+//! Reads events leniently, field by field: a broken field costs that field alone.
+//!
+//! It never fails for anything but an event id, room id, sender or type that cannot be read, and it never decides
+//! what an event is good for. To read one more type of event, add an arm to `content`.
+
+mod fields;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
+use serde_json::value::RawValue;
+
+use self::fields::{Fields, without_lone_surrogates};
+use crate::conversation::{Content, Event, Member, Membership, Millis, RequestId};
+
+/// The namespaced content key that carries our request id.
+pub const REQUEST_KEY: &str = "dev.persona_bridge.request_id";
+
+/// The most bytes of raw JSON that go into quarantine.
+pub const RAW_MAX: usize = 64 * 1024;
+
+/// The latest time that Matrix' JSON can carry exactly.
+const TIME_MAX: u64 = 1 << 53;
+
+/// An event that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The raw JSON, cut at 64 KiB on a character border.
+    pub raw: String,
+    /// Why, as a fixed phrase.
+    pub reason: String,
+}
+
+impl Unreadable {
+    /// Keeps the raw text, cut at [`RAW_MAX`] bytes on a character border.
+    pub fn new(raw: &str, reason: &str) -> Self {
+        Self { raw: raw[..raw.floor_char_boundary(RAW_MAX)].to_owned(), reason: reason.to_owned() }
+    }
+}
+
+/// Reads one event; fails only where event id, room id, sender or type cannot be read.
+///
+/// # Errors
+/// What was unreadable, with the raw text for the quarantine.
+pub fn read(raw: &RawValue) -> Result<Event, Unreadable> {
+    let text = without_lone_surrogates(raw.get());
+    read_text(&text).map_err(|reason| Unreadable::new(raw.get(), reason))
+}
+
+fn read_text(text: &str) -> Result<Event, &'static str> {
+    let event = Fields::read(text).ok_or("the event is not an object")?;
+    let kind = event.string("type").ok_or("the event has no readable type")?;
+    let id =
+        event.string("event_id").and_then(|id| event_id(&id)).ok_or("the event has no readable event_id")?;
+    let room = event
+        .string("room_id")
+        .and_then(|room| RoomId::parse(room).ok())
+        .ok_or("the event has no readable room_id")?;
+    let sender =
+        event.string("sender").and_then(|user| user_id(&user)).ok_or("the event has no readable sender")?;
+    let at = event.number("origin_server_ts").filter(|at| *at <= TIME_MAX).unwrap_or_default();
+    let fields = event.object("content");
+    let request = fields.string(REQUEST_KEY).filter(|key| !key.is_empty()).map(RequestId);
+    Ok(Event { id, room, sender, at: Millis(at), request, content: content(kind, &event, &fields) })
+}
+
+fn content(kind: String, event: &Fields<'_>, fields: &Fields<'_>) -> Content {
+    let read = match kind.as_str() {
+        "m.room.message" if !is_redacted(event) => message::message(fields).map(Content::Message),
+        "m.sticker" if !is_redacted(event) => message::sticker(fields).map(Content::Message),
+        "m.room.member" => member(event, fields).map(Content::Member),
+        "m.room.redaction" => redacts(event, fields).map(|redacts| Content::Redaction { redacts }),
+        "m.room.encryption" => is_room_state(event).then_some(Content::Encryption),
+        "m.room.tombstone" => is_room_state(event).then(|| Content::Tombstone {
+            replacement: fields.string("replacement_room").and_then(|room| RoomId::parse(room).ok()),
+        }),
+        _ => None,
+    };
+    read.unwrap_or(Content::Other { kind })
+}
+
+fn is_redacted(event: &Fields<'_>) -> bool {
+    event.object("unsigned").has("redacted_because")
+}
+
+fn is_room_state(event: &Fields<'_>) -> bool {
+    event.string("state_key").is_some_and(|key| key.is_empty())
+}
+
+fn member(event: &Fields<'_>, content: &Fields<'_>) -> Option<Member> {
+    let membership = match content.string("membership")?.as_str() {
+        "join" => Membership::Join,
+        "invite" => Membership::Invite,
+        "leave" => Membership::Leave,
+        "ban" => Membership::Ban,
+        "knock" => Membership::Knock,
+        _ => return None,
+    };
+    Some(Member {
+        user: event.string("state_key").and_then(|user| user_id(&user))?,
+        membership,
+        display_name: content.string("displayname"),
+        is_direct: content.bool("is_direct"),
+    })
+}
+
+/// The top-level key goes first: below room version 11 it alone is authoritative, and in later versions the server
+/// writes it from the content.
+fn redacts(event: &Fields<'_>, content: &Fields<'_>) -> Option<OwnedEventId> {
+    [event, content].into_iter().find_map(|fields| event_id(&fields.string("redacts")?))
+}
+
+fn event_id(id: &str) -> Option<OwnedEventId> {
+    (id.len() <= 255).then(|| EventId::parse(id).ok()).flatten()
+}
+
+fn user_id(id: &str) -> Option<OwnedUserId> {
+    UserId::parse(id).ok()
+}
