@@ -2,5 +2,6 @@
 
 pub mod conversation;
 pub mod homeserver;
+pub mod mind;
 pub mod persona;
 pub mod store;

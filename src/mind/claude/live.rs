@@ -1,0 +1,299 @@
+//! The one task of a Persona's mind: it owns at most one process and takes one command after the other.
+
+use serde_json::Value;
+use tokio::sync::mpsc::{Receiver, Sender};
+use uuid::Uuid;
+
+use super::Config;
+use super::launch::{Folders, outside_git};
+use super::owner::Owner;
+use super::process::{Ladder, Process, Start};
+use super::recover::{Recovery, recover, words};
+use super::transcript::{self, Transcript};
+use super::turn::{TurnEnd, turn};
+use super::{classify, wire};
+use crate::conversation::{LineId, PersonaId};
+use crate::mind::{Feed, MindCommand, MindEvent};
+use crate::persona::Ending;
+use crate::persona::decide::Stop;
+use crate::persona::session::Session;
+
+/// A Persona's mind.
+pub(super) struct Mind {
+    config: Config,
+    folders: Folders,
+    schema: &'static str,
+    wanted: Value,
+    commands: Receiver<MindCommand>,
+    events: Sender<MindEvent>,
+    owner: Option<Owner>,
+    process: Option<Process>,
+    poisoned: Option<(Uuid, &'static str)>,
+}
+
+/// How a feed goes on.
+enum TakenUp {
+    /// The reply was in the session's file.
+    Answered(Ending),
+    /// These words are to be written to the living process.
+    Write(String),
+}
+
+impl Mind {
+    pub(super) fn new(
+        config: Config,
+        persona: PersonaId,
+        schema: &'static str,
+        commands: Receiver<MindCommand>,
+        events: Sender<MindEvent>,
+    ) -> Self {
+        let folders = Folders::of(&config, &persona);
+        let wanted = serde_json::from_str(schema).unwrap_or(Value::Null);
+        Self { config, folders, schema, wanted, commands, events, owner: None, process: None, poisoned: None }
+    }
+
+    /// Takes commands until there can be no more, then ends the process.
+    pub(super) async fn run(mut self) {
+        while let Some(command) = self.next_command().await {
+            match command {
+                MindCommand::Feed(feed) => self.feed(*feed).await,
+                MindCommand::Stop(how) => {
+                    self.end(Ladder::Asked(how)).await;
+                }
+            }
+        }
+        self.end(Ladder::Asked(Stop::Idle)).await;
+    }
+
+    /// Waits for a command while it looks after the idle process.
+    async fn next_command(&mut self) -> Option<MindCommand> {
+        while let Some(process) = &mut self.process {
+            let line = tokio::select! {
+                biased;
+                command = self.commands.recv() => return command,
+                line = process.output.next() => line,
+            };
+            match line {
+                Ok(Some(line)) => {
+                    if let Some(reason) = poison(&wire::read(&line), process.session) {
+                        self.poisoned = Some((process.session, reason));
+                        self.end(Ladder::Unusable).await;
+                    }
+                }
+                Ok(None) | Err(_) => self.end(Ladder::Unusable).await,
+            }
+        }
+        self.commands.recv().await
+    }
+
+    async fn feed(&mut self, feed: Feed) {
+        let (mut ending, mut from_record) = self.attempt(&feed).await;
+        if self.process.is_none() && matches!(&ending, Ending::Lost { reason } if reason == IN_USE) {
+            // The file was not there a moment ago and is there now.
+            (ending, from_record) = self.attempt(&feed).await;
+            if matches!(&ending, Ending::Lost { reason } if reason == IN_USE) {
+                ending = gone(IN_USE);
+            }
+        }
+        let ending = self.make_durable(&feed.session, ending).await;
+        if let Ending::SessionGone { .. } = &ending {
+            self.end_quietly(Ladder::Unusable).await;
+        }
+        let closed = self.process.is_none();
+        self.tell(MindEvent::TurnEnded { line: feed.line, ending, from_record, closed }).await;
+        if closed {
+            self.tell(MindEvent::Exited { report: "no process is left after the turn".to_owned() }).await;
+        }
+    }
+
+    /// Feeds the line once; tells how it ended and whether that was read from the session's file.
+    async fn attempt(&mut self, feed: &Feed) -> (Ending, bool) {
+        match self.take_up(feed).await {
+            Ok(TakenUp::Answered(ending)) => (ending, true),
+            Ok(TakenUp::Write(words)) => (self.think(feed.line, &words).await, false),
+            Err(ending) => (ending, false),
+        }
+    }
+
+    async fn take_up(&mut self, feed: &Feed) -> Result<TakenUp, Ending> {
+        if let Some((_, reason)) = self.poisoned.filter(|(session, _)| *session == feed.session.id) {
+            return Err(gone(reason));
+        }
+        let usable =
+            |process: &Process| process.session == feed.session.id && !process.fed.contains(&feed.line);
+        if self.process.as_ref().is_some_and(usable) {
+            let transcript = match feed.earlier.as_slice() {
+                [] => None,
+                _ => self.transcript(feed.session.id).await?,
+            };
+            return Ok(TakenUp::Write(words(feed, transcript.as_ref()).to_owned()));
+        }
+        self.end_quietly(Ladder::Asked(Stop::Idle)).await;
+        self.prepare().await?;
+        let transcript = self.transcript(feed.session.id).await?;
+        match recover(feed, transcript.as_ref(), &self.wanted) {
+            Recovery::Gone { reason } => Err(gone(reason)),
+            Recovery::Answered { reply, tokens } => {
+                Ok(TakenUp::Answered(Ending::Answered { reply, usage: classify::usage(tokens, 0.0) }))
+            }
+            Recovery::Start { opening, put_aside } => {
+                if put_aside {
+                    self.put_aside(feed.session.id)?;
+                }
+                self.folders
+                    .write_prompt(&feed.session, &feed.prompt, opening)
+                    .map_err(lost("the prompt's file"))?;
+                self.start(Start { session: &feed.session, opening, schema: self.schema }).await?;
+                Ok(TakenUp::Write(words(feed, transcript.as_ref()).to_owned()))
+            }
+        }
+    }
+
+    /// Makes the folders and becomes the owner of the Persona's sessions.
+    async fn prepare(&mut self) -> Result<(), Ending> {
+        self.folders.make().map_err(lost("the Persona's folder"))?;
+        outside_git(&self.folders.cwd).map_err(|reason| Ending::Refused { reason })?;
+        if self.owner.is_some() {
+            return Ok(());
+        }
+        let owned = Owner::acquire(&self.folders.root).await;
+        let (owner, ended) = owned.map_err(|error| Ending::Lost { reason: error.to_string() })?;
+        self.owner = Some(owner);
+        if ended {
+            let text = "ended a claude process that an earlier run had left behind".to_owned();
+            self.tell(MindEvent::Notice { text }).await;
+        }
+        Ok(())
+    }
+
+    async fn start(&mut self, start: Start<'_>) -> Result<(), Ending> {
+        let owner = self.owner.as_ref().ok_or_else(|| Ending::Lost { reason: "no owner".to_owned() })?;
+        let process = Process::start(&self.config, &self.folders, owner, start).await;
+        self.process = Some(process.map_err(lost("the guard's start"))?);
+        Ok(())
+    }
+
+    /// Writes the line and follows the turn to its end.
+    async fn think(&mut self, line: LineId, words: &str) -> Ending {
+        let Some(process) = &mut self.process else {
+            return Ending::Lost { reason: "no process".to_owned() };
+        };
+        process.fed.push(line);
+        let bytes = wire::user_line(line, words);
+        let end = turn(process, line, &bytes, self.config.silence, &mut self.commands, &self.events).await;
+        let (ladder, reason) = match end {
+            TurnEnd::Classified(ending) => return ending,
+            TurnEnd::Poisoned(reason) => {
+                self.poisoned = Some((process.session, reason));
+                return gone(reason);
+            }
+            TurnEnd::Stopped(how) => (Ladder::Asked(how), "it was stopped".to_owned()),
+            TurnEnd::Silent => (Ladder::Silent, "it was silent".to_owned()),
+            TurnEnd::Unreadable => (Ladder::Unusable, "its output could not be read".to_owned()),
+            TurnEnd::Ended if self.logged().contains("is already in use") => {
+                (Ladder::Unusable, IN_USE.to_owned())
+            }
+            TurnEnd::Ended => return self.died().await,
+        };
+        self.end_quietly(ladder).await;
+        Ending::Lost { reason }
+    }
+
+    /// The process closed its output in the middle of a turn.
+    async fn died(&mut self) -> Ending {
+        let report = self.end_quietly(Ladder::Unusable).await.unwrap_or_default();
+        Ending::Lost { reason: format!("the process ended in the middle: {report}") }
+    }
+
+    /// What the process has written to its stderr.
+    fn logged(&self) -> String {
+        let from = self.process.as_ref().map_or(0, |process| process.logged);
+        self.owner.as_ref().and_then(|owner| owner.logged_since(from).ok()).unwrap_or_default()
+    }
+
+    /// Makes the session's file durable before an ending is told; without it an answer does not count.
+    async fn make_durable(&mut self, session: &Session, ending: Ending) -> Ending {
+        let (config, id) = (self.folders.config.clone(), session.id);
+        let known = self.process.as_ref().and_then(|process| process.file);
+        let synced = tokio::task::spawn_blocking(move || {
+            transcript::find(&config, id).map(|path| transcript::sync(&config, &path, known))
+        });
+        let answered = matches!(ending, Ending::Answered { .. });
+        match synced.await {
+            Ok(Some(Ok(file))) if self.is_another(file) => gone("the session's file was replaced"),
+            Ok(None) if answered => gone("the session's file is gone"),
+            Ok(Some(Err(_))) | Err(_) if answered => {
+                Ending::Lost { reason: "the session's file could not be made durable".to_owned() }
+            }
+            Ok(_) | Err(_) => ending,
+        }
+    }
+
+    /// Tells whether the living process writes to another file than at the end of its last turn, so that what was
+    /// said before would be missing after it.
+    fn is_another(&mut self, file: transcript::FileId) -> bool {
+        let before = self.process.as_mut().and_then(|process| process.file.replace(file));
+        before.is_some_and(|before| !file.continues(before))
+    }
+
+    async fn transcript(&self, session: Uuid) -> Result<Option<Transcript>, Ending> {
+        let config = self.folders.config.clone();
+        let read = move || transcript::find(&config, session).map(|path| Transcript::read(&path)).transpose();
+        let read = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other);
+        read.and_then(|read| read).map_err(lost("the session's file"))
+    }
+
+    /// Renames a file that the CLI can neither resume nor begin anew.
+    fn put_aside(&self, session: Uuid) -> Result<(), Ending> {
+        let Some(path) = transcript::find(&self.folders.config, session) else { return Ok(()) };
+        std::fs::rename(&path, path.with_extension("jsonl.empty")).map_err(lost("the session's file"))
+    }
+
+    /// Ends the process and says so.
+    async fn end(&mut self, ladder: Ladder) {
+        let report = self.end_quietly(ladder).await.unwrap_or_else(|| "no process was running".to_owned());
+        self.tell(MindEvent::Exited { report }).await;
+    }
+
+    async fn end_quietly(&mut self, ladder: Ladder) -> Option<String> {
+        let report = self.process.take()?.end(ladder).await;
+        if let Some(owner) = &self.owner {
+            let _ = owner.bound_log();
+        }
+        Some(report)
+    }
+
+    async fn tell(&self, event: MindEvent) {
+        // Who does not listen any more has closed the commands as well, which ends us.
+        let _ = self.events.send(event).await;
+    }
+}
+
+/// The reason of a process that found its session id taken.
+const IN_USE: &str = "the session id is already in use";
+
+/// Why a line of output forbids the session any further use.
+pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static str> {
+    match output {
+        wire::Output::Compacted => Some("the CLI has compacted the session"),
+        wire::Output::Init { session: Some(other), .. } if *other != session => {
+            Some("the CLI has changed to another session")
+        }
+        wire::Output::Init { .. }
+        | wire::Output::Echo { .. }
+        | wire::Output::Assistant(_)
+        | wire::Output::Counted(_)
+        | wire::Output::Retry(_)
+        | wire::Output::LimitReached { .. }
+        | wire::Output::Result(_)
+        | wire::Output::Other => None,
+    }
+}
+
+fn gone(reason: &str) -> Ending {
+    Ending::SessionGone { reason: reason.to_owned() }
+}
+
+fn lost(what: &'static str) -> impl Fn(std::io::Error) -> Ending {
+    move |error| Ending::Lost { reason: format!("{what}: {error}") }
+}

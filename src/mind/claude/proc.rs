@@ -1,0 +1,101 @@
+//! What /proc tells of processes.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::process::Pid;
+
+/// A living process; one that has ended and waits to be reaped is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Living {
+    /// Its id.
+    pub(super) id: Pid,
+    /// Its parent; none for the first of a namespace.
+    pub(super) parent: Option<Pid>,
+    /// Its group.
+    pub(super) group: Option<Pid>,
+    /// When it was started, in clock ticks since boot: with the id, a name that is never used again.
+    pub(super) started: u64,
+}
+
+/// Looks at one process.
+pub(super) fn look(id: Pid) -> Option<Living> {
+    read_stat(id, &std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?)
+}
+
+/// Looks at all processes.
+pub(super) fn all() -> Vec<Living> {
+    let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids =
+        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    ids.filter_map(look).collect()
+}
+
+/// The living descendants of a process.
+pub(super) fn descendants(root: Pid) -> Vec<Pid> {
+    let table = all();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(table.iter().filter(|process| process.parent == Some(parent)).map(|process| process.id));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Tells whether a process has this very file for its stderr.
+pub(super) fn has_for_stderr(id: Pid, file: &File) -> bool {
+    let found = std::fs::metadata(format!("/proc/{}/fd/2", id.as_raw_nonzero()));
+    let same = |found: std::fs::Metadata, wanted: std::fs::Metadata| {
+        (found.dev(), found.ino()) == (wanted.dev(), wanted.ino())
+    };
+    found.is_ok_and(|found| file.metadata().is_ok_and(|wanted| same(found, wanted)))
+}
+
+fn read_stat(id: Pid, stat: &str) -> Option<Living> {
+    // The name in parentheses may hold anything, so the fields are counted from its end: state, ppid, pgrp, …
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
+    let process = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).and_then(Pid::from_raw);
+    let living = !matches!(*fields.first()?, "Z" | "X");
+    let started = fields.get(19)?.parse().ok()?;
+    living.then_some(Living { id, parent: process(1), group: process(2), started })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{getpgid, getpid, getppid};
+
+    use super::*;
+
+    #[test]
+    fn we_are_seen_as_we_are() {
+        let us = look(getpid()).unwrap();
+        assert_eq!((us.id, us.parent, us.group), (getpid(), getppid(), getpgid(None).ok()));
+        assert!(all().contains(&us));
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let stat = "7 (a) Z 1 2) S 3 4 4 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0";
+        let found = read_stat(getpid(), stat).unwrap();
+        assert_eq!((found.parent, found.group, found.started), (Pid::from_raw(3), Pid::from_raw(4), 99));
+    }
+
+    #[test]
+    fn the_dead_are_not_living() {
+        assert_eq!(read_stat(getpid(), "7 (a) Z 3 4 4 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0"), None);
+        assert_eq!(read_stat(getpid(), "7 (a"), None);
+    }
+
+    #[test]
+    fn stderr_is_known_by_the_file_it_is() {
+        let [log, other] = [tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap()];
+        let mut command = std::process::Command::new("sleep");
+        let mut child = command.arg("60").stderr(log.try_clone().unwrap()).spawn().unwrap();
+        let id = Pid::from_child(&child);
+        assert!(has_for_stderr(id, &log));
+        assert!(!has_for_stderr(id, &other));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

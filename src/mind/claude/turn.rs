@@ -1,0 +1,153 @@
+//! One line in flight: written, heard, thought about, ended.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use super::classify::{Seen, classify};
+use super::live::poison;
+use super::process::Process;
+use super::wire::{self, Outcome, Output};
+use crate::conversation::LineId;
+use crate::mind::{MindCommand, MindEvent};
+use crate::persona::Ending;
+use crate::persona::decide::Stop;
+
+/// How following a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TurnEnd {
+    /// By the line's result.
+    Classified(Ending),
+    /// The session must not be used any more.
+    Poisoned(&'static str),
+    /// We were told to stop, or nobody listens any more.
+    Stopped(Stop),
+    /// There was no line of output for too long.
+    Silent,
+    /// The output cannot be read.
+    Unreadable,
+    /// The process closed its output.
+    Ended,
+}
+
+/// Writes the line and follows the output until the turn ends; the process is left as it is.
+pub(super) async fn turn(
+    process: &mut Process,
+    line: LineId,
+    bytes: &[u8],
+    silence: Duration,
+    commands: &mut Receiver<MindCommand>,
+    events: &Sender<MindEvent>,
+) -> TurnEnd {
+    let mut unwritten = bytes;
+    let mut turn = Turn { line, session: process.session, heard: false, seen: Seen::default(), strange: 0 };
+    loop {
+        let read = tokio::select! {
+            biased;
+            command = commands.recv() => match command {
+                Some(MindCommand::Stop(_)) | None => return TurnEnd::Stopped(Stop::Busy),
+                Some(MindCommand::Feed(feed)) => {
+                    turned_away(feed.line, events).await;
+                    continue;
+                }
+            },
+            written = write(process.input.as_mut(), unwritten), if !unwritten.is_empty() => {
+                // Why it cannot be written to, its output tells.
+                unwritten = written.map_or(&[], |count| &unwritten[count..]);
+                continue;
+            }
+            read = process.output.next() => read,
+            () = tokio::time::sleep(silence) => return TurnEnd::Silent,
+        };
+        let mut output = match read {
+            Ok(Some(bytes)) => wire::read(&bytes),
+            Ok(None) => return TurnEnd::Ended,
+            Err(_) => return TurnEnd::Unreadable,
+        };
+        if let Output::Result(outcome) = &mut output {
+            outcome.total_cost_usd = process.spend(outcome);
+        }
+        if turn.hears(&output) {
+            // A closed channel shows with the next command.
+            let _ = events.send(MindEvent::Heard { line }).await;
+        }
+        if let Some(end) = turn.take(output) {
+            return end;
+        }
+    }
+}
+
+async fn write(input: Option<&mut ChildStdin>, bytes: &[u8]) -> std::io::Result<usize> {
+    match input {
+        Some(input) => input.write(bytes).await,
+        None => Err(std::io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+async fn turned_away(line: LineId, events: &Sender<MindEvent>) {
+    let ending = Ending::Lost { reason: "another line was in flight".to_owned() };
+    let _ = events.send(MindEvent::TurnEnded { line, ending, from_record: false, closed: false }).await;
+}
+
+struct Turn {
+    line: LineId,
+    session: uuid::Uuid,
+    heard: bool,
+    seen: Seen,
+    strange: u64,
+}
+
+impl Turn {
+    /// Tells whether this shows for the first time that the line has entered the session.
+    fn hears(&mut self, output: &Output) -> bool {
+        let shown = match output {
+            Output::Echo { line } => *line == self.line.0,
+            Output::Init { lines, .. } => lines.contains(&self.line.0),
+            Output::Assistant(_)
+            | Output::Counted(_)
+            | Output::Retry(_)
+            | Output::LimitReached { .. }
+            | Output::Compacted
+            | Output::Result(_)
+            | Output::Other => false,
+        };
+        shown && !std::mem::replace(&mut self.heard, true)
+    }
+
+    fn take(&mut self, output: Output) -> Option<TurnEnd> {
+        if let Some(reason) = poison(&output, self.session) {
+            return Some(TurnEnd::Poisoned(reason));
+        }
+        self.seen.note(&output);
+        match output {
+            Output::Result(outcome) => self.result(&outcome),
+            Output::Other => {
+                self.strange += 1;
+                None
+            }
+            Output::Init { .. }
+            | Output::Echo { .. }
+            | Output::Assistant(_)
+            | Output::Counted(_)
+            | Output::Retry(_)
+            | Output::LimitReached { .. }
+            | Output::Compacted => None,
+        }
+    }
+
+    /// Takes a result for ours only if it names our line; an error of a turn that began with our line may do without.
+    fn result(&self, outcome: &Outcome) -> Option<TurnEnd> {
+        if outcome.errors.iter().any(|error| error.starts_with("No conversation found")) {
+            return Some(TurnEnd::Poisoned("the CLI does not know the session"));
+        }
+        let unnamed_error = outcome.lines.is_empty() && outcome.is_error && self.heard;
+        if outcome.lines.contains(&self.line.0) || unnamed_error {
+            tracing::debug!(line = %self.line, other_lines = self.strange, "a turn has ended");
+            return Some(TurnEnd::Classified(classify(outcome, &self.seen)));
+        }
+        tracing::debug!(line = %self.line, "a result of another line was dropped");
+        None
+    }
+}

@@ -1,0 +1,376 @@
+//! The CLI's two line formats: what is written to its stdin and what is read from its stdout.
+//!
+//! Reading is lenient: a field of another type than expected is as if it were missing, and a line of an unknown type is
+//! [`Output::Other`].
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::conversation::LineId;
+
+/// The user line that feeds `words`, with its line end.
+///
+/// Words that began with `/` would be taken for a command of the CLI, so a line end goes before them.
+pub(super) fn user_line(line: LineId, words: &str) -> Vec<u8> {
+    let guarded = if words.trim_start().starts_with('/') { format!("\n{words}") } else { words.to_owned() };
+    let message = json!({"role": "user", "content": guarded});
+    let mut bytes =
+        json!({"type": "user", "uuid": line.to_string(), "message": message}).to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// One line of stdout, as far as we act on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Output {
+    /// A turn begins (once for each), in this session and for these lines.
+    Init {
+        /// The session's id.
+        session: Option<Uuid>,
+        /// The lines of the turn.
+        lines: Vec<Uuid>,
+    },
+    /// A line of ours has entered the session.
+    Echo {
+        /// Its uuid.
+        line: Uuid,
+    },
+    /// The model (or, on an error, the CLI in its stead) said something.
+    Assistant(Assistant),
+    /// So many output tokens of the running request.
+    Counted(u64),
+    /// The CLI asks the API once more by itself.
+    Retry(Retry),
+    /// A limit of the plan is reached until this time, in seconds since the Unix epoch.
+    LimitReached {
+        /// When it ends.
+        until: Option<u64>,
+    },
+    /// The session was compacted.
+    Compacted,
+    /// A turn ended.
+    Result(Box<Outcome>),
+    /// Anything else.
+    Other,
+}
+
+/// One `assistant` line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Assistant {
+    /// The CLI's word for the error that it stands for.
+    pub(super) error: Option<String>,
+    /// When it was made, in seconds since the Unix epoch.
+    pub(super) at: Option<u64>,
+    /// Tokens of its request, unless the CLI made it up.
+    pub(super) tokens: Option<Tokens>,
+}
+
+/// Input tokens of one API request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tokens {
+    /// Uncached.
+    pub(super) input: u64,
+    /// Read from the cache.
+    pub(super) cache_read: u64,
+    /// Written to the cache.
+    pub(super) cache_creation: u64,
+    /// Output as far as it is known here.
+    pub(super) output: u64,
+}
+
+/// One `system/api_retry` line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Retry {
+    /// The HTTP status that made it necessary.
+    pub(super) status: Option<u64>,
+    /// How long the CLI waits, in milliseconds.
+    pub(super) delay: u64,
+}
+
+/// One `result` line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    /// Whether the CLI calls it an error; missing counts as one.
+    pub(super) is_error: bool,
+    /// `success`, `error_max_turns`, …
+    pub(super) subtype: String,
+    /// `completed`, `api_error`, `prompt_too_long`, …
+    pub(super) terminal_reason: String,
+    /// Why the model stopped.
+    pub(super) stop_reason: String,
+    /// The HTTP status of the failed request.
+    pub(super) api_error_status: Option<u64>,
+    /// The CLI's finer word for it.
+    pub(super) api_error: String,
+    /// Text, which may be the CLI's own.
+    pub(super) text: String,
+    /// Messages of an error that has nothing to do with the API.
+    pub(super) errors: Vec<String>,
+    /// The typed reply.
+    pub(super) structured_output: Option<Value>,
+    /// The lines it ends.
+    pub(super) lines: Vec<Uuid>,
+    /// Money of the process so far; the CLI counts on from the last process if that one ended well.
+    pub(super) total_cost_usd: f64,
+    /// Money since the result before, where it is told.
+    pub(super) cost_since_last: Option<f64>,
+}
+
+/// Reads one line of stdout; never fails.
+pub(super) fn read(line: &[u8]) -> Output {
+    let Ok(value) = serde_json::from_slice::<Value>(line) else { return Output::Other };
+    match text(&value, "type") {
+        "system" => system(&value),
+        "user" => echo(&value),
+        "assistant" => Output::Assistant(assistant(&value)),
+        "stream_event" => stream_event(&value["event"]),
+        "rate_limit_event" => rate_limit(&value["rate_limit_info"]),
+        "result" => Output::Result(Box::new(outcome(value))),
+        _ => Output::Other,
+    }
+}
+
+fn system(value: &Value) -> Output {
+    match text(value, "subtype") {
+        "init" => Output::Init { session: uuid(&value["session_id"]), lines: lines(value) },
+        "compact_boundary" => Output::Compacted,
+        "api_retry" => Output::Retry(Retry {
+            status: value["error_status"].as_u64(),
+            delay: value["retry_delay_ms"].as_f64().map_or(0, |delay| delay.max(0.0) as u64),
+        }),
+        _ => Output::Other,
+    }
+}
+
+fn echo(value: &Value) -> Output {
+    match (value["isReplay"].as_bool(), uuid(&value["uuid"])) {
+        (Some(true), Some(line)) => Output::Echo { line },
+        _ => Output::Other,
+    }
+}
+
+fn assistant(value: &Value) -> Assistant {
+    let message = &value["message"];
+    let synthetic = text(message, "model") == "<synthetic>";
+    Assistant {
+        error: value["error"].as_str().map(str::to_owned),
+        at: value["timestamp"].as_str().and_then(seconds),
+        tokens: (!synthetic).then(|| tokens(&message["usage"])),
+    }
+}
+
+/// Reads an API `usage` object.
+pub(super) fn tokens(usage: &Value) -> Tokens {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    Tokens {
+        input: count("input_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_creation: count("cache_creation_input_tokens"),
+        output: count("output_tokens"),
+    }
+}
+
+fn stream_event(event: &Value) -> Output {
+    match (text(event, "type"), event["usage"]["output_tokens"].as_u64()) {
+        ("message_delta", Some(output)) => Output::Counted(output),
+        _ => Output::Other,
+    }
+}
+
+fn rate_limit(info: &Value) -> Output {
+    if text(info, "status") == "rejected" {
+        return Output::LimitReached { until: info["resetsAt"].as_u64() };
+    }
+    Output::Other
+}
+
+fn outcome(mut value: Value) -> Outcome {
+    let structured_output =
+        value.get_mut("structured_output").map(Value::take).filter(|output| !output.is_null());
+    let owned = |name: &str| text(&value, name).to_owned();
+    let errors = value["errors"].as_array().into_iter().flatten();
+    let costs = value["model_usage_since_last_result"].as_object();
+    let cost =
+        |costs: &Map<String, Value>| costs.values().filter_map(|model| model["costUSD"].as_f64()).sum();
+    Outcome {
+        is_error: value["is_error"].as_bool().unwrap_or(true),
+        subtype: owned("subtype"),
+        terminal_reason: owned("terminal_reason"),
+        stop_reason: owned("stop_reason"),
+        api_error_status: value["api_error_status"].as_u64(),
+        api_error: owned("api_error"),
+        text: owned("result"),
+        errors: errors.filter_map(|error| error.as_str().map(str::to_owned)).collect(),
+        structured_output,
+        lines: lines(&value),
+        total_cost_usd: value["total_cost_usd"].as_f64().unwrap_or(0.0),
+        cost_since_last: costs.map(cost),
+    }
+}
+
+fn lines(value: &Value) -> Vec<Uuid> {
+    let many = value["user_message_uuids"].as_array().into_iter().flatten();
+    let mut all: Vec<Uuid> = many.chain([&value["user_message_uuid"]]).filter_map(uuid).collect();
+    all.dedup();
+    all
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn uuid(value: &Value) -> Option<Uuid> {
+    value.as_str()?.parse().ok()
+}
+
+fn seconds(timestamp: &str) -> Option<u64> {
+    let time = humantime::parse_rfc3339(timestamp).ok()?;
+    Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+    const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+
+    fn id(text: &str) -> Uuid {
+        text.parse().unwrap()
+    }
+
+    /// Reads a recorded line in which `LINE` and `SESSION` stand for their ids.
+    fn check(line: &str, expect: Output) {
+        let line = line.replace("LINE", LINE).replace("SESSION", SESSION);
+        assert_eq!(read(line.as_bytes()), expect, "{line}");
+    }
+
+    #[test]
+    fn a_user_line_is_one_line() {
+        let bytes = user_line(LineId(id(LINE)), "[mail]\nhello \u{2028} \"x\"\0");
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.matches('\n').count(), 1);
+        assert_eq!(
+            text.trim_end(),
+            r#"{"message":{"content":"[mail]\nhello \u2028 \"x\"\u0000","role":"user"},"type":"user","uuid":"LINE"}"#
+                .replace("LINE", LINE)
+                .replace("\\u2028", "\u{2028}")
+        );
+    }
+
+    #[test]
+    fn no_words_begin_with_a_slash() {
+        for words in ["/cost", "  /cost", "\n/cost"] {
+            let line: Value = serde_json::from_slice(&user_line(LineId(id(LINE)), words)).unwrap();
+            assert_eq!(line["message"]["content"], format!("\n{words}"));
+        }
+    }
+
+    #[test]
+    fn the_begin_of_a_turn_is_read() {
+        check(
+            r#"{"type":"system","subtype":"init","cwd":"/c","session_id":"SESSION","tools":["StructuredOutput"],"user_message_uuids":["LINE"]}"#,
+            Output::Init { session: Some(id(SESSION)), lines: vec![id(LINE)] },
+        );
+        check(
+            r#"{"type":"user","message":{"role":"user","content":"hello"},"session_id":"SESSION","uuid":"LINE","isReplay":true}"#,
+            Output::Echo { line: id(LINE) },
+        );
+        check(r#"{"type":"user","message":{"role":"user","content":"x"},"uuid":"LINE"}"#, Output::Other);
+    }
+
+    #[test]
+    fn what_she_says_is_counted_and_what_the_cli_says_is_not() {
+        check(
+            r#"{"type":"assistant","message":{"model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}},"timestamp":"1970-01-01T00:01:40.061Z"}"#,
+            Output::Assistant(Assistant {
+                error: None,
+                at: Some(100),
+                tokens: Some(Tokens { input: 10, cache_read: 3, cache_creation: 5, output: 1 }),
+            }),
+        );
+        check(
+            r#"{"type":"assistant","message":{"model":"<synthetic>","usage":{"input_tokens":0}},"error":"rate_limit"}"#,
+            Output::Assistant(Assistant { error: Some("rate_limit".to_owned()), at: None, tokens: None }),
+        );
+        check(
+            r#"{"type":"stream_event","event":{"delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":20},"type":"message_delta"}}"#,
+            Output::Counted(20),
+        );
+        check(
+            r#"{"type":"stream_event","event":{"type":"message_start","usage":{"output_tokens":1}}}"#,
+            Output::Other,
+        );
+    }
+
+    #[test]
+    fn waits_and_limits_are_read() {
+        check(
+            r#"{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":1240.5,"error_status":429,"error":"rate_limit"}"#,
+            Output::Retry(Retry { status: Some(429), delay: 1240 }),
+        );
+        check(
+            r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795995064}}"#,
+            Output::LimitReached { until: Some(1_795_995_064) },
+        );
+        check(
+            r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1}}"#,
+            Output::Other,
+        );
+        check(r#"{"type":"system","subtype":"compact_boundary"}"#, Output::Compacted);
+    }
+
+    #[test]
+    fn a_result_is_read() {
+        let expect = Outcome {
+            is_error: false,
+            subtype: "success".to_owned(),
+            terminal_reason: "completed".to_owned(),
+            stop_reason: "tool_use".to_owned(),
+            text: "{}".to_owned(),
+            structured_output: Some(json!({"say": []})),
+            lines: vec![id(LINE)],
+            total_cost_usd: 0.5,
+            cost_since_last: Some(0.25),
+            ..Outcome::default()
+        };
+        check(
+            r#"{"stop_reason":"tool_use","session_id":"SESSION","total_cost_usd":0.5,"terminal_reason":"completed","is_error":false,"subtype":"success","api_error_status":null,"result":"{}","structured_output":{"say":[]},"type":"result","user_message_uuid":"LINE","user_message_uuids":["LINE"],"model_usage_since_last_result":{"a":{"costUSD":0.125},"b":{"costUSD":0.125}}}"#,
+            Output::Result(Box::new(expect)),
+        );
+    }
+
+    #[test]
+    fn a_result_without_its_fields_is_an_error_of_no_line() {
+        let Output::Result(outcome) =
+            read(br#"{"type":"result","structured_output":null,"user_message_uuids":[1]}"#)
+        else {
+            panic!("not a result")
+        };
+        assert_eq!(*outcome, Outcome { is_error: true, ..Outcome::default() });
+    }
+
+    #[test]
+    fn anything_else_is_borne() {
+        for line in
+            ["", "[]", "7", "not json", "{\"type\":7}", "{\"type\":\"new\"}", "{\"type\":\"system\"}", "{"]
+        {
+            check(line, Output::Other);
+        }
+        assert_eq!(read(b"\xff\xfe"), Output::Other);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_words_arrive(words in "(?s).*") {
+            let bytes = user_line(LineId(id(LINE)), &words);
+            let (end, text) = bytes.split_last().unwrap();
+            proptest::prop_assert_eq!(*end, b'\n');
+            proptest::prop_assert!(!text.contains(&b'\n'));
+            let line: Value = serde_json::from_slice(text).unwrap();
+            let arrived = line["message"]["content"].as_str().unwrap();
+            let guarded = words.trim_start().starts_with('/').then(|| ["\n", words.as_str()].concat());
+            proptest::prop_assert_eq!(arrived, guarded.unwrap_or(words));
+        }
+    }
+}

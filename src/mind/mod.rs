@@ -1,0 +1,81 @@
+//! The session that thinks. A backend is a [`MindHandle`] (two channels) plus a future; a second backend is one file.
+//!
+//! It never touches the store or the homeserver, and no other module starts a process.
+
+pub mod claude;
+pub mod scripted;
+
+use tokio::sync::mpsc;
+
+use crate::conversation::LineId;
+use crate::persona::Ending;
+use crate::persona::decide::Stop;
+use crate::persona::session::Session;
+
+/// The two channels of a running mind.
+#[derive(Debug)]
+pub struct MindHandle {
+    /// Commands to it.
+    pub commands: mpsc::Sender<MindCommand>,
+    /// Events from it; ends when the mind's future has ended.
+    pub events: mpsc::Receiver<MindEvent>,
+}
+
+/// What a mind is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MindCommand {
+    /// Feed one line; a process is started or resumed if none lives. One line is in flight at a time.
+    Feed(Box<Feed>),
+    /// Stop the process, if one lives; answered by [`MindEvent::Exited`] in any case.
+    Stop(Stop),
+}
+
+/// One line to be fed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feed {
+    /// Its uuid: the idempotency key.
+    pub line: LineId,
+    /// The session it goes to.
+    pub session: Session,
+    /// Whether the session must already exist (a reply was committed from it).
+    pub must_exist: bool,
+    /// The system prompt; written to the session's prompt file where the session is new.
+    pub prompt: String,
+    /// The whole batch as text.
+    pub whole: String,
+    /// The short line (`(retry)` or a fault) that is fed instead if the session's file holds one of `earlier`.
+    pub again: String,
+    /// Lines of earlier attempts at the same turn.
+    pub earlier: Vec<LineId>,
+}
+
+/// What a mind tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MindEvent {
+    /// The line has entered her session.
+    Heard {
+        /// The line.
+        line: LineId,
+    },
+    /// The attempt ended. `from_record` tells that the reply was read from the session's file, not thought anew.
+    TurnEnded {
+        /// The line.
+        line: LineId,
+        /// How.
+        ending: Ending,
+        /// Whether it was taken from the session's file.
+        from_record: bool,
+        /// Whether no process lives any more: [`MindEvent::Exited`] follows, and nothing is to be fed before it.
+        closed: bool,
+    },
+    /// No process lives any more.
+    Exited {
+        /// A fixed phrase with exit code or signal.
+        report: String,
+    },
+    /// Something operators should know (a newer CLI, a new generation, an orphan ended).
+    Notice {
+        /// A plain sentence without user text or secrets.
+        text: String,
+    },
+}
