@@ -1,0 +1,336 @@
+//! From the outbox to the rooms: the oldest say of each room, with its transaction id, until taken or refused for good.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::BridgeError;
+use super::halt::Halt;
+use super::shared::{Shared, thaw};
+use crate::conversation::invite::Decision;
+use crate::conversation::{Membership, Millis, RequestId};
+use crate::homeserver::client::{CallError, CallErrorKind, Identity};
+use crate::homeserver::content;
+use crate::store::{NewSay, Say};
+
+/// The first delay after a failure; it doubles up to [`LONGEST`].
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The longest delay between two tries.
+const LONGEST: Duration = Duration::from_secs(60);
+/// A 5xx that repeats this often for one say while others are sent parks it; while none is sent it is an outage.
+const SERVER_FAULTS: u32 = 10;
+/// How many rooms are sent to at once.
+const AT_ONCE: usize = 16;
+
+/// What became of one try.
+enum Tried {
+    Sent(OwnedEventId),
+    Later {
+        after: Option<Duration>,
+        uncertain: bool,
+        server_fault: bool,
+        reached: bool,
+    },
+    TooLarge,
+    /// It stands there already, as what event is not known.
+    Done,
+    Park(String),
+    /// She is not in the room any more.
+    Gone,
+    /// Only our cache was stale: she has joined again.
+    Rejoined,
+}
+
+/// How a room's head has fared in this process.
+#[derive(Debug, Default, Clone)]
+struct Trouble {
+    tries: u32,
+    server_faults: u32,
+    /// How many sends had succeeded when the server first failed on this one.
+    successes_before: u64,
+    rejoined: bool,
+    not_before: Millis,
+    /// A PUT may have been taken without our knowing.
+    uncertain: bool,
+}
+
+type Trying = BoxFuture<'static, (Say, Result<Tried, BridgeError>)>;
+
+/// Sends what is owed.
+pub(crate) struct Deliver {
+    shared: Arc<Shared>,
+    trying: FuturesUnordered<Trying>,
+    busy: BTreeMap<OwnedRoomId, u64>,
+    troubles: BTreeMap<RequestId, Trouble>,
+    started: Millis,
+    successes: u64,
+}
+
+impl Deliver {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let started = shared.clock.now();
+        Self {
+            shared,
+            trying: FuturesUnordered::new(),
+            busy: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+            started,
+            successes: 0,
+        }
+    }
+
+    /// Runs until the service has drained.
+    pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
+        loop {
+            let next = self.begin()?;
+            let shared = self.shared.clone();
+            tokio::select! {
+                biased;
+                Some((say, tried)) = self.trying.next(), if !self.trying.is_empty() => {
+                    self.busy.remove(&say.say.room);
+                    self.settle(say, tried?).await?;
+                }
+                () = shared.drained.cancelled() => return Ok(()),
+                () = shared.outbox.notified() => {}
+                () = shared.clock.sleep_until(next), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// Begins all tries that are due; answers when the next one is.
+    fn begin(&mut self) -> Result<Option<Millis>, BridgeError> {
+        let now = self.shared.clock.now();
+        let mut next = None;
+        for say in self.shared.store.outbox_heads()? {
+            if self.busy.contains_key(&say.say.room) || self.busy.len() >= AT_ONCE {
+                continue;
+            }
+            let trouble = self.trouble(&say);
+            if trouble.not_before > now {
+                next = Some(next.map_or(trouble.not_before, |next: Millis| next.min(trouble.not_before)));
+                continue;
+            }
+            self.busy.insert(say.say.room.clone(), say.seq);
+            let shared = self.shared.clone();
+            self.trying.push(Box::pin(async move {
+                let tried = attempt(&shared, &say, &trouble).await;
+                (say, tried)
+            }));
+        }
+        Ok(next)
+    }
+
+    /// What waited when this process began may have been taken before it.
+    fn trouble(&mut self, say: &Say) -> Trouble {
+        let uncertain = say.since <= self.started;
+        self.troubles
+            .entry(say.say.request.clone())
+            .or_insert_with(|| Trouble { uncertain, ..Trouble::default() })
+            .clone()
+    }
+
+    async fn settle(&mut self, say: Say, tried: Tried) -> Result<(), BridgeError> {
+        let now = self.shared.clock.now();
+        match tried {
+            Tried::Sent(event) => {
+                self.successes += 1;
+                self.troubles.remove(&say.say.request);
+                self.shared.store.sent(say.seq, event, now).await?;
+            }
+            Tried::Later { after, uncertain, server_fault, reached } => {
+                self.later(&say, after, uncertain, server_fault, reached).await?;
+            }
+            Tried::TooLarge => self.split(say).await?,
+            Tried::Done => {
+                self.troubles.remove(&say.say.request);
+                self.shared.store.split(say.seq, Vec::new(), now).await?;
+            }
+            Tried::Park(reason) => self.park(&say, &reason).await?,
+            Tried::Gone => self.gone(&say).await?,
+            Tried::Rejoined => {
+                let trouble = self.troubles.entry(say.say.request.clone()).or_default();
+                trouble.rejoined = true;
+            }
+        }
+        Ok(())
+    }
+
+    async fn later(
+        &mut self,
+        say: &Say,
+        after: Option<Duration>,
+        uncertain: bool,
+        server_fault: bool,
+        reached: bool,
+    ) -> Result<(), BridgeError> {
+        let now = self.shared.clock.now();
+        let successes = self.successes;
+        let trouble = self.troubles.entry(say.say.request.clone()).or_default();
+        trouble.not_before = now.plus(after.unwrap_or_else(|| backoff(trouble.tries)));
+        trouble.tries = trouble.tries.saturating_add(1);
+        trouble.uncertain |= uncertain;
+        trouble.server_faults = if server_fault { trouble.server_faults + 1 } else { 0 };
+        if trouble.server_faults <= 1 {
+            trouble.successes_before = successes;
+        }
+        let given_up = trouble.server_faults >= SERVER_FAULTS && successes > trouble.successes_before;
+        if !reached
+            && self.shared.readiness.say("mouth", "the homeserver cannot be reached; what is said waits")
+        {
+            tracing::warn!("the homeserver cannot be reached; what is said waits in the outbox");
+        }
+        if given_up {
+            self.park(say, "the homeserver failed on it again and again while other calls succeeded").await?;
+        }
+        Ok(())
+    }
+
+    async fn split(&mut self, say: Say) -> Result<(), BridgeError> {
+        let parts = thaw(&say.say.body).and_then(|body| content::split(&body));
+        let Some(parts) = parts else { return self.park(&say, "it is too large and cannot be split").await };
+        let smaller = parts.iter().enumerate().map(|(index, content)| {
+            let part = format!("{}.{}", say.say.part, index + 1);
+            let NewSay { sender, room, kind, cause, .. } = &say.say;
+            let target = super::shared::SayTarget { room, kind, cause, part: &part };
+            self.shared.say(sender, target, content)
+        });
+        let smaller = smaller.collect();
+        self.shared.store.split(say.seq, smaller, self.shared.clock.now()).await?;
+        Ok(())
+    }
+
+    async fn park(&mut self, say: &Say, reason: &str) -> Result<(), BridgeError> {
+        self.troubles.remove(&say.say.request);
+        self.shared.store.park(say.seq, reason.to_owned()).await?;
+        let text = format!("{} could not say something in {}: {reason}", say.say.sender, say.say.room);
+        // About the control room itself there is no other place to speak.
+        if say.say.sender == self.shared.config.bot {
+            tracing::warn!("{text}");
+            return Ok(());
+        }
+        self.shared.tell(&format!("parked:{}", say.say.request), &text).await
+    }
+
+    async fn gone(&mut self, say: &Say) -> Result<(), BridgeError> {
+        let NewSay { sender, room, .. } = &say.say;
+        let persona = self.shared.directory().persona(sender).map(|persona| persona.id.clone());
+        let Some(persona) = persona else {
+            return self.park(say, "the bot is not in the room").await;
+        };
+        self.shared.directory().unseat(&persona, room);
+        let dropped = self.shared.store.unseat(&persona, sender.clone(), room.clone()).await?;
+        let text = format!("{sender} is not in {room} any more; {dropped} unsent messages were dropped");
+        self.shared.tell(&format!("gone:{sender}:{room}:{}", say.say.request), &text).await
+    }
+}
+
+fn backoff(tries: u32) -> Duration {
+    SHORTEST.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(LONGEST)
+}
+
+/// One try: proof of an earlier one first where that is uncertain, then the PUT.
+async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Result<Tried, BridgeError> {
+    if let Some(event) = shared.store.sent_event(&say.say.request)? {
+        return Ok(Tried::Sent(event));
+    }
+    let identity = shared.identity(&say.say.sender);
+    let NewSay { room, request, kind, body, cause, .. } = &say.say;
+    if shared.directory().is_encrypted(room) && *cause != super::translate::encrypted_cause(room) {
+        return Ok(Tried::Park("the room is encrypted now".to_owned()));
+    }
+    if trouble.uncertain {
+        match shared.client.find_sent(&identity, room, request, say.since.0).await {
+            Ok(Some(event)) => return Ok(Tried::Sent(event)),
+            Ok(None) => {}
+            Err(error) if matches!(error.kind, CallErrorKind::Forbidden | CallErrorKind::NotFound) => {}
+            Err(error) => return Ok(later(&error)),
+        }
+    }
+    match shared.client.send(&identity, room, kind, request, body).await {
+        Ok(event) => {
+            Halt::AfterPut.reached(shared.config.halt.filter(|_| say.say.sender != shared.config.bot));
+            Ok(Tried::Sent(event))
+        }
+        Err(error) => refused(shared, say, trouble, &error).await,
+    }
+}
+
+fn later(error: &CallError) -> Tried {
+    let after = if let CallErrorKind::Limited(after) = error.kind { Some(after) } else { None };
+    Tried::Later {
+        after,
+        uncertain: matches!(error.kind, CallErrorKind::Uncertain | CallErrorKind::Server),
+        server_fault: error.kind == CallErrorKind::Server,
+        reached: !matches!(error.kind, CallErrorKind::NotSent | CallErrorKind::Uncertain),
+    }
+}
+
+async fn refused(
+    shared: &Shared,
+    say: &Say,
+    trouble: &Trouble,
+    error: &CallError,
+) -> Result<Tried, BridgeError> {
+    tracing::debug!(%error, room = %say.say.room, request = %say.say.request, "a say was not taken");
+    Ok(match error.kind {
+        CallErrorKind::Limited(_)
+        | CallErrorKind::NotSent
+        | CallErrorKind::Uncertain
+        | CallErrorKind::Server => later(error),
+        CallErrorKind::Unauthorized => {
+            super::identities::renew(shared, &say.say.sender).await;
+            later(error)
+        }
+        CallErrorKind::TooLarge => Tried::TooLarge,
+        CallErrorKind::Forbidden => forbidden(shared, say, trouble).await,
+        // A duplicate annotation.
+        CallErrorKind::Already => Tried::Done,
+        CallErrorKind::NotFound | CallErrorKind::Refused => {
+            Tried::Park(format!("the homeserver refused it ({} {})", error.status, error.errcode))
+        }
+    })
+}
+
+/// Reads her membership to tell a muted or upgraded room from one she has lost.
+async fn forbidden(shared: &Shared, say: &Say, trouble: &Trouble) -> Tried {
+    let identity = shared.identity(&say.say.sender);
+    let room = &say.say.room;
+    let invited = match shared.client.membership(&identity, room).await {
+        Ok(Some(Membership::Join)) => {
+            return Tried::Park("the room does not let her speak (muted or upgraded)".to_owned());
+        }
+        Ok(Some(Membership::Ban)) => return Tried::Gone,
+        // Homeservers refuse the look to who is merely invited, too.
+        Ok(Some(Membership::Leave | Membership::Invite | Membership::Knock) | None) => {
+            is_welcome(shared, &identity, room).await
+        }
+        Err(error) => return later(&error),
+    };
+    match invited {
+        Err(error) => later(&error),
+        Ok(false) => Tried::Gone,
+        Ok(true) if trouble.rejoined => Tried::Park("she cannot join the room".to_owned()),
+        Ok(true) => match shared.client.join(&identity, room).await {
+            Ok(()) => Tried::Rejoined,
+            Err(error) if matches!(error.kind, CallErrorKind::Forbidden | CallErrorKind::NotFound) => {
+                Tried::Gone
+            }
+            Err(error) => later(&error),
+        },
+    }
+}
+
+/// Whether an invite to the room waits for her that she would take.
+async fn is_welcome(shared: &Shared, identity: &Identity, room: &OwnedRoomId) -> Result<bool, CallError> {
+    let invites = shared.client.pending_invites(identity).await?;
+    let Some(invite) = invites.into_iter().find(|invite| invite.room == *room) else { return Ok(false) };
+    let directory = shared.directory();
+    let decision =
+        super::translate::decide_invite(shared, &directory, room, &invite.sender, invite.is_direct);
+    Ok(matches!(decision, Decision::Accept(_)))
+}

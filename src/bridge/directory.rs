@@ -1,0 +1,213 @@
+//! The rooms as the bridge knows them right now, folded from events; the store has the same, durably.
+
+use std::collections::BTreeMap;
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
+
+use super::{BridgeError, Config};
+use crate::conversation::{Lane, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat};
+use crate::store::{RoomRow, SeatRow, Store};
+
+/// All rooms, and what the config says of them.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) personas: Vec<Persona>,
+    pub(crate) permissions: Permissions,
+    pub(crate) bot: OwnedUserId,
+    rooms: BTreeMap<OwnedRoomId, Known>,
+    configured: BTreeMap<OwnedRoomId, RegisterName>,
+    names_address: BTreeMap<RegisterName, bool>,
+    direct_names_address: bool,
+}
+
+#[derive(Debug)]
+struct Known {
+    room: Room,
+    changed: BTreeMap<OwnedUserId, Millis>,
+    invites: BTreeMap<PersonaId, OwnedEventId>,
+    /// Whether reading has caught up: before that, what is pushed would overtake what is read.
+    marked: bool,
+}
+
+impl Directory {
+    /// Loads what the store has. Reading has to reach each mark before mail is fed: what was lost while the service was
+    /// away comes before what is pushed now.
+    pub(crate) fn load(config: &Config, store: &Store) -> Result<Self, BridgeError> {
+        let mut directory = Self {
+            personas: config.personas.iter().map(|p| p.persona.clone()).collect(),
+            permissions: config.permissions.clone(),
+            bot: config.bot.clone(),
+            rooms: BTreeMap::new(),
+            configured: BTreeMap::new(),
+            names_address: config.registers.iter().map(|(n, r)| (n.clone(), r.names_address)).collect(),
+            direct_names_address: false,
+        };
+        for row in store.rooms()? {
+            directory.put_row(config, row);
+        }
+        Ok(directory)
+    }
+
+    fn put_row(&mut self, config: &Config, row: RoomRow) {
+        let RoomRow { room, alias, encrypted, mark: _, seats, members } = row;
+        let register = alias.as_deref().and_then(|alias| register_of(config, alias));
+        if let Some(register) = register {
+            self.configured.insert(room.clone(), register.clone());
+        }
+        let known = self.known(&room);
+        known.room.alias = alias;
+        known.room.encrypted = encrypted;
+        known.room.members = members.into_iter().collect();
+        for seat in seats {
+            self.seat(&seat);
+        }
+    }
+
+    fn known(&mut self, room: &OwnedRoomId) -> &mut Known {
+        self.rooms.entry(room.clone()).or_insert_with(|| Known {
+            room: Room {
+                id: room.clone(),
+                alias: None,
+                encrypted: false,
+                seats: BTreeMap::new(),
+                members: BTreeMap::new(),
+            },
+            changed: BTreeMap::new(),
+            invites: BTreeMap::new(),
+            marked: false,
+        })
+    }
+
+    /// A room, if anything is known of it.
+    pub(crate) fn room(&self, room: &OwnedRoomId) -> Option<&Room> {
+        self.rooms.get(room).map(|known| &known.room)
+    }
+
+    /// All rooms with a seat in them.
+    pub(crate) fn seated(&self) -> Vec<OwnedRoomId> {
+        self.rooms.values().filter(|k| !k.room.seats.is_empty()).map(|k| k.room.id.clone()).collect()
+    }
+
+    /// The Persona of a user.
+    pub(crate) fn persona(&self, user: &UserId) -> Option<&Persona> {
+        self.personas.iter().find(|persona| persona.user == user)
+    }
+
+    /// Whether a user is the bot or a Persona.
+    pub(crate) fn is_ours(&self, user: &UserId) -> bool {
+        *self.bot == *user || self.persona(user).is_some()
+    }
+
+    /// The register of a room that the config names.
+    pub(crate) fn configured(&self, room: &OwnedRoomId) -> Option<&RegisterName> {
+        self.configured.get(room)
+    }
+
+    /// Ties an alias of the config to its room.
+    pub(crate) fn configure(&mut self, room: &OwnedRoomId, alias: &str, register: &RegisterName) {
+        self.configured.insert(room.clone(), register.clone());
+        self.known(room).room.alias = Some(alias.to_owned());
+    }
+
+    /// A Persona takes her place.
+    pub(crate) fn seat(&mut self, row: &SeatRow) {
+        let names_address = match &row.lane {
+            Lane::Register(register) => self.names_address.get(register).copied().unwrap_or(false),
+            Lane::Direct(_) => self.direct_names_address,
+        };
+        let known = self.known(&row.room);
+        known.room.seats.insert(row.persona.clone(), Seat { lane: row.lane.clone(), names_address });
+        if let Some(invite) = &row.invite {
+            known.invites.insert(row.persona.clone(), invite.clone());
+        }
+    }
+
+    /// A Persona loses her place; answers whether she had one.
+    pub(crate) fn unseat(&mut self, persona: &PersonaId, room: &OwnedRoomId) -> bool {
+        let Some(known) = self.rooms.get_mut(room) else { return false };
+        let had = known.room.seats.remove(persona).is_some();
+        known.invites.remove(persona);
+        known.marked &= !known.room.seats.is_empty();
+        had
+    }
+
+    /// Whether mail of a room may be fed: somebody sits there and reading has caught up.
+    pub(crate) fn hears(&self, room: &OwnedRoomId) -> bool {
+        self.rooms.get(room).is_some_and(|known| known.marked && !known.room.seats.is_empty())
+    }
+
+    /// Whether a Persona's mail of a room may be fed: its reading has caught up, or she has lost the room.
+    pub(crate) fn is_ready(&self, persona: &PersonaId, room: &OwnedRoomId) -> bool {
+        let seated = self.room(room).is_some_and(|room| room.seats.contains_key(persona));
+        !seated || self.hears(room)
+    }
+
+    /// Reading a room has caught up.
+    pub(crate) fn set_marked(&mut self, room: &OwnedRoomId) {
+        self.known(room).marked = true;
+    }
+
+    /// Reading has to catch up again, in one room or in all, before mail is fed.
+    pub(crate) fn unmark(&mut self, room: Option<&OwnedRoomId>) {
+        let fits = |id: &OwnedRoomId| room.is_none_or(|room| room == id);
+        self.rooms.iter_mut().filter(|(id, _)| fits(id)).for_each(|(_, known)| known.marked = false);
+    }
+
+    /// The invite that brought the first Persona into a room.
+    pub(crate) fn invite(&self, room: &OwnedRoomId) -> Option<OwnedEventId> {
+        self.rooms.get(room).and_then(|known| known.invites.values().next().cloned())
+    }
+
+    /// A member's state; older news than the known changes nothing.
+    pub(crate) fn member(
+        &mut self,
+        room: &OwnedRoomId,
+        user: &OwnedUserId,
+        name: Option<String>,
+        joined: bool,
+        at: Millis,
+    ) {
+        let known = self.known(room);
+        if known.changed.get(user).is_some_and(|changed| *changed > at) {
+            return;
+        }
+        known.changed.insert(user.clone(), at);
+        if joined {
+            known.room.members.insert(user.clone(), name);
+        } else {
+            known.room.members.remove(user);
+        }
+    }
+
+    /// A Persona is in a room, by the server's word; who else is there is not known.
+    pub(crate) fn joined(&mut self, room: &OwnedRoomId, user: &UserId) {
+        let name = self.persona(user).map(|persona| persona.name.clone());
+        self.known(room).room.members.entry(user.to_owned()).or_insert(name);
+    }
+
+    /// All members, by the server's word.
+    pub(crate) fn set_members(&mut self, room: &OwnedRoomId, members: &[(OwnedUserId, Option<String>)]) {
+        self.known(room).room.members = members.iter().cloned().collect();
+    }
+
+    /// The room is encrypted from now on.
+    pub(crate) fn encrypted(&mut self, room: &OwnedRoomId) {
+        self.known(room).room.encrypted = true;
+    }
+
+    /// Whether the room is known to be encrypted.
+    pub(crate) fn is_encrypted(&self, room: &OwnedRoomId) -> bool {
+        self.rooms.get(room).is_some_and(|known| known.room.encrypted)
+    }
+
+    /// The rooms of a Persona's lane.
+    pub(crate) fn lane_rooms(&self, persona: &PersonaId, lane: &Lane) -> Vec<&Room> {
+        let rooms = self.rooms.values().map(|known| &known.room);
+        rooms.filter(|room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane)).collect()
+    }
+}
+
+/// The register that the config gives an alias.
+pub(crate) fn register_of<'a>(config: &'a Config, alias: &str) -> Option<&'a RegisterName> {
+    config.rooms.iter().find(|(configured, _)| configured.as_str() == alias).map(|(_, register)| register)
+}

@@ -1,0 +1,168 @@
+//! One loop a Persona: look at the situation, carry out the step, repeat.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::BridgeError;
+use super::PersonaConfig;
+use super::halt::Halt;
+use super::shared::Shared;
+use super::slots::Grant;
+use super::turn::Turns;
+use crate::conversation::{LineId, PersonaId};
+use crate::mind::{MindCommand, MindEvent, MindHandle};
+use crate::persona::decide::{Situation, Step, Stop, decide};
+use crate::persona::{Ending, MindState};
+
+/// A Persona's life.
+pub(crate) struct Live {
+    shared: Arc<Shared>,
+    id: PersonaId,
+    mind: MindHandle,
+    state: MindState,
+    held: Option<String>,
+    turns: Turns,
+}
+
+impl Live {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        persona: PersonaConfig,
+        mind: MindHandle,
+    ) -> Result<Self, BridgeError> {
+        let id = persona.persona.id.clone();
+        let turns = Turns::load(shared.clone(), persona)?;
+        Ok(Self { shared, id, mind, state: MindState::Closed, held: None, turns })
+    }
+
+    /// Runs until all is at rest after the first signal.
+    pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
+        loop {
+            self.close_if_asked();
+            match decide(&self.situation()?) {
+                Step::Sleep(until) => self.sleep(until).await?,
+                Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
+                Step::Feed(_) => self.feed().await?,
+                Step::StopMind(how) => self.stop(how).await?,
+                Step::Leave => return Ok(()),
+            }
+        }
+    }
+
+    fn situation(&self) -> Result<Situation, BridgeError> {
+        Ok(Situation {
+            now: self.shared.clock.now(),
+            shutting_down: self.shared.soft.is_cancelled(),
+            grace_over: self.shared.grace_over.is_cancelled(),
+            held: self.held.clone(),
+            mind: self.state.clone(),
+            open_turn: self.turns.open().cloned(),
+            lanes: self.shared.ready_lanes(&self.id)?,
+            settle: self.shared.config.settle,
+        })
+    }
+
+    /// Another Persona's loop wants the slot of an idle mind.
+    fn close_if_asked(&mut self) {
+        let asked =
+            self.shared.bells.get(&self.id).is_some_and(|bell| bell.close.swap(false, Ordering::Relaxed));
+        if asked && self.state == MindState::Idle {
+            self.state = MindState::Stopping;
+            let commands = self.mind.commands.clone();
+            // The channel holds a few commands and an idle mind takes them at once.
+            let _ = commands.try_send(MindCommand::Stop(Stop::Idle));
+        }
+    }
+
+    async fn sleep(&mut self, until: Option<crate::conversation::Millis>) -> Result<(), BridgeError> {
+        let shared = self.shared.clone();
+        let Some(bell) = shared.bells.get(&self.id) else { return Ok(()) };
+        let shutting_down = shared.soft.is_cancelled();
+        tokio::select! {
+            biased;
+            event = self.mind.events.recv() => return self.heard(event).await,
+            () = bell.wake.notified() => {}
+            () = shared.soft.cancelled(), if !shutting_down => {}
+            () = shared.grace_over.cancelled(), if shutting_down && !shared.grace_over.is_cancelled() => {}
+            () = shared.clock.sleep_until(until) => {}
+        }
+        if self.state == MindState::NoSlot {
+            self.state = MindState::Closed;
+        }
+        Ok(())
+    }
+
+    async fn feed(&mut self) -> Result<(), BridgeError> {
+        if self.state == MindState::Closed {
+            match self.shared.slots.take(&self.id) {
+                Grant::Granted => {}
+                Grant::Ask(other) => {
+                    self.shared.ask_to_close(&other);
+                    self.state = MindState::NoSlot;
+                    return Ok(());
+                }
+                Grant::Wait => {
+                    self.state = MindState::NoSlot;
+                    return Ok(());
+                }
+            }
+        }
+        let Some(feed) = self.turns.feed().await? else {
+            if self.state == MindState::Closed {
+                self.shared.slots.give_back(&self.id);
+            }
+            return Ok(());
+        };
+        self.shared.slots.busy(&self.id);
+        self.state = MindState::Busy(feed.line);
+        self.command(MindCommand::Feed(Box::new(feed))).await
+    }
+
+    async fn stop(&mut self, how: Stop) -> Result<(), BridgeError> {
+        self.state = MindState::Stopping;
+        self.command(MindCommand::Stop(how)).await
+    }
+
+    async fn command(&self, command: MindCommand) -> Result<(), BridgeError> {
+        let sent = self.mind.commands.send(command).await;
+        sent.map_err(|_| BridgeError::Task { name: format!("mind of {}", self.id) })
+    }
+
+    async fn heard(&mut self, event: Option<MindEvent>) -> Result<(), BridgeError> {
+        match event {
+            None => return Err(BridgeError::Task { name: format!("mind of {}", self.id) }),
+            Some(MindEvent::Heard { line }) => self.turns.heard(line),
+            Some(MindEvent::TurnEnded { line, ending, from_record, closed }) => {
+                tracing::debug!(persona = %self.id, %line, from_record, "turn ended");
+                if !from_record && matches!(ending, Ending::Answered { .. }) {
+                    Halt::BeforeCommit.reached(self.shared.config.halt);
+                }
+                if self.turns.is_current(line) {
+                    self.rest(line, closed);
+                    self.held = self.turns.finish(ending).await?;
+                }
+            }
+            Some(MindEvent::Exited { report }) => {
+                tracing::debug!(persona = %self.id, report, "mind closed");
+                self.state = MindState::Closed;
+                self.shared.slots.give_back(&self.id);
+                self.shared.wake_all();
+            }
+            Some(MindEvent::Notice { text }) => {
+                self.shared
+                    .tell(&format!("mind:{}:{text}", self.id), &format!("{}: {text}", self.id))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The line is done: its mind is idle unless it is on its way out, or has ended with it.
+    fn rest(&mut self, line: LineId, closed: bool) {
+        if self.state == MindState::Busy(line) {
+            self.state = if closed { MindState::Stopping } else { MindState::Idle };
+        }
+        self.shared.slots.idle(&self.id, self.shared.clock.now());
+        self.shared.wake_all();
+    }
+}

@@ -1,0 +1,152 @@
+//! The shell: carries out what the pure core decides. The only user of clocks, random ids and spawned tasks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ruma::{OwnedRoomAliasId, OwnedServerName, OwnedUserId};
+
+use crate::conversation::{Permissions, Persona, RegisterName};
+use crate::mind;
+use crate::persona::decide::Settle;
+
+/// What the bridge runs with, gathered by [`crate::config`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The homeserver's name.
+    pub server_name: OwnedServerName,
+    /// The bot.
+    pub bot: OwnedUserId,
+    /// The appservice's id, for pings and as the store's owner.
+    pub appservice: String,
+    /// The prefix of Personas' localparts and of our aliases.
+    pub user_prefix: String,
+    /// The Personas in order.
+    pub personas: Vec<PersonaConfig>,
+    /// The registers.
+    pub registers: BTreeMap<RegisterName, Register>,
+    /// Configured rooms: alias and register.
+    pub rooms: BTreeMap<OwnedRoomAliasId, RegisterName>,
+    /// The register of rooms that are neither configured nor direct.
+    pub default_register: Option<RegisterName>,
+    /// Who may do what.
+    pub permissions: Permissions,
+    /// When addressed mail is due.
+    pub settle: Settle,
+    /// How often every room is read back.
+    pub reconcile: Duration,
+    /// Live minds at most.
+    pub max_live: usize,
+    /// Which mind.
+    pub mind: Mind,
+    /// The version of the mind's program, part of each session's fingerprint.
+    pub mind_version: String,
+    /// How long the first signal waits for a turn in hand.
+    pub grace: Duration,
+    /// Where a build for tests kills itself.
+    pub halt: Option<Halt>,
+}
+
+/// Which mind the Personas have.
+#[derive(Clone, Debug)]
+pub enum Mind {
+    /// The claude CLI.
+    Claude(Box<mind::claude::Config>),
+    /// The stand-in.
+    Scripted(mind::scripted::Config),
+}
+
+/// A Persona as configured.
+#[derive(Clone, Debug)]
+pub struct PersonaConfig {
+    /// As others see her.
+    pub persona: Persona,
+    /// Her avatar, an `mxc://` URI.
+    pub avatar: Option<String>,
+    /// Doctrine files' text in order (at most 96 KiB together).
+    pub doctrine: Vec<String>,
+    /// Her state, as JSON text.
+    pub state: Option<String>,
+    /// Aliases of her rooms.
+    pub rooms: Vec<OwnedRoomAliasId>,
+}
+
+/// A register as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// How it is spoken in.
+    pub voice: String,
+    /// Whether a bare name addresses.
+    pub names_address: bool,
+}
+
+mod calls;
+pub mod clock;
+mod deliver;
+mod directory;
+mod halt;
+mod identities;
+mod invites;
+mod live;
+pub mod minds;
+mod presence;
+mod readiness;
+mod receive;
+mod reconcile;
+mod rooms;
+mod run;
+mod seats;
+mod shared;
+pub mod signals;
+mod silence;
+mod slots;
+mod speech;
+mod start_line;
+mod translate;
+mod turn;
+mod watched;
+
+pub use halt::Halt;
+pub use run::{MindMaker, Parts, run};
+
+/// Why the bridge ended.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    /// The homeserver refuses the appservice's token.
+    #[error(
+        "the homeserver refuses the appservice's token ({error}): it must run with the registration named in [appservice] \
+         registration; copy that file, restart the homeserver, and run `persona-bridge doctor`"
+    )]
+    TokenRefused {
+        /// What it said.
+        error: crate::homeserver::client::CallError,
+    },
+    /// The homeserver refuses something that the service cannot do without.
+    #[error("{error}: {remedy}")]
+    Homeserver {
+        /// What it said.
+        error: crate::homeserver::client::CallError,
+        /// What to do.
+        remedy: String,
+    },
+    /// The store belongs to another homeserver database.
+    #[error(
+        "the control room {room} of this store is gone: the store belongs to another homeserver database. Set [store] path to \
+         a new folder, or bring the homeserver's database back"
+    )]
+    ControlRoomGone {
+        /// The room.
+        room: ruma::OwnedRoomId,
+    },
+    /// The ear's socket failed.
+    #[error("the ear at [appservice] listen failed: {0}")]
+    Ear(std::io::Error),
+    /// A task ended that must not.
+    #[error("the task {name} ended unexpectedly")]
+    Task {
+        /// Which.
+        name: String,
+    },
+}

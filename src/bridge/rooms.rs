@@ -1,0 +1,242 @@
+//! The rooms that the config names, and the bot's control room that ties the store to this homeserver.
+
+use std::sync::Arc;
+
+use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId};
+
+use super::calls::{fatal, patiently};
+use super::shared::Shared;
+use super::{BridgeError, PersonaConfig};
+use crate::conversation::{Lane, Level, RegisterName};
+use crate::homeserver::client::{CallError, CallErrorKind, CreateRoom, Identity};
+use crate::store::SeatRow;
+
+/// Finds the control room, or makes it for a new store; answers false when the service stops meanwhile.
+pub(crate) async fn control(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
+    let bot = shared.identity(&shared.config.bot);
+    if let Some(room) = shared.store.control_room()? {
+        let joined = patiently(shared, || shared.client.joined_rooms(&bot)).await;
+        return match joined {
+            None => Ok(false),
+            Some(Ok(rooms)) if rooms.contains(&room) => {
+                invite_admins(shared, &bot, &room).await?;
+                Ok(true)
+            }
+            Some(Ok(_)) => Err(BridgeError::ControlRoomGone { room }),
+            Some(Err(error)) => Err(fatal(error, "the bot's rooms cannot be listed")),
+        };
+    }
+    let alias = format!("{}control-{}", shared.config.user_prefix, shared.store.epoch().simple());
+    let wanted = CreateRoom {
+        alias_localpart: Some(alias.clone()),
+        name: Some("persona-bridge".to_owned()),
+        invite: admins(shared),
+        ..CreateRoom::default()
+    };
+    match patiently(shared, || make(shared, &bot, &alias, wanted.clone())).await {
+        None => Ok(false),
+        Some(Ok(room)) => {
+            tracing::info!(%room, "the control room of a new store");
+            shared.store.set_control_room(room).await?;
+            for admin in admins(shared) {
+                shared.store.say_once(invited(&admin), Vec::new(), shared.clock.now()).await?;
+            }
+            Ok(true)
+        }
+        Some(Err(error)) => {
+            Err(fatal(error, "the control room cannot be made: is the alias namespace registered?"))
+        }
+    }
+}
+
+/// Invites admins whom the config names since; each once ever, for who has left is not invited again.
+async fn invite_admins(shared: &Shared, bot: &Identity, room: &OwnedRoomId) -> Result<(), BridgeError> {
+    for admin in admins(shared) {
+        if !shared.store.say_once(invited(&admin), Vec::new(), shared.clock.now()).await? {
+            continue;
+        }
+        if let Err(error) = shared.client.invite(bot, room, &admin).await {
+            tracing::warn!(%admin, %error, "an admin could not be invited to the control room");
+        }
+    }
+    Ok(())
+}
+
+/// The fact that an admin was invited to the control room.
+fn invited(admin: &OwnedUserId) -> String {
+    format!("invited:{admin}")
+}
+
+/// The people whom the config names as admins.
+fn admins(shared: &Shared) -> Vec<OwnedUserId> {
+    let named = shared.config.permissions.0.iter().filter(|(_, level)| **level == Level::Admin);
+    named.filter_map(|(who, _)| OwnedUserId::try_from(who.as_str()).ok()).collect()
+}
+
+async fn make(
+    shared: &Shared,
+    bot: &Identity,
+    alias: &str,
+    wanted: CreateRoom,
+) -> Result<OwnedRoomId, CallError> {
+    match shared.client.create_room(bot, wanted).await {
+        Err(error) if error.kind == CallErrorKind::Already => {
+            let alias = RoomAliasId::parse(format!("#{alias}:{}", shared.config.server_name));
+            match alias {
+                Ok(alias) => shared.client.resolve(&alias).await,
+                Err(_) => Err(error),
+            }
+        }
+        other => other,
+    }
+}
+
+/// Seats every Persona in her configured rooms; what cannot be joined is told and tried again by each pass.
+pub(crate) async fn configured(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
+    for persona in &shared.config.personas {
+        for alias in &persona.rooms {
+            let Some(register) = shared.config.rooms.get(alias) else { continue };
+            if shared.soft.is_cancelled() {
+                return Ok(false);
+            }
+            if let Err(error) = seat(shared, persona, alias, register).await? {
+                shared.unjoined().insert((persona.persona.id.clone(), alias.clone()));
+                know(shared, alias, register).await;
+                let text = format!("{} cannot join {alias}: {error}", persona.persona.user);
+                shared.tell(&format!("join:{}:{alias}", persona.persona.id), &text).await?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Tries again what could not be joined at start; where she came in by an invite meanwhile, nothing is left to do.
+pub(crate) async fn unjoined(shared: &Arc<Shared>) -> Result<(), BridgeError> {
+    let waiting = shared.unjoined().clone();
+    for (id, alias) in waiting {
+        let persona = shared.config.personas.iter().find(|persona| persona.persona.id == id);
+        let (Some(persona), Some(register)) = (persona, shared.config.rooms.get(&alias)) else { continue };
+        if seat(shared, persona, &alias, register).await?.is_ok() {
+            shared.unjoined().remove(&(id, alias));
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether configured rooms that could not be joined exist by now.
+pub(crate) async fn look_for_unjoined(shared: &Shared) {
+    let waiting = shared.unjoined().clone();
+    for (_, alias) in waiting {
+        if let Some(register) = shared.config.rooms.get(&alias) {
+            know(shared, &alias, register).await;
+        }
+    }
+}
+
+/// A configured room that lets nobody in is known all the same, so that an invite to it is taken.
+async fn know(shared: &Shared, alias: &OwnedRoomAliasId, register: &RegisterName) {
+    match shared.client.resolve(alias).await {
+        Ok(room) => shared.directory().configure(&room, alias.as_str(), register),
+        Err(error) => tracing::debug!(%alias, %error, "a configured room is not there"),
+    }
+}
+
+async fn seat(
+    shared: &Arc<Shared>,
+    persona: &PersonaConfig,
+    alias: &OwnedRoomAliasId,
+    register: &RegisterName,
+) -> Result<Result<(), CallError>, BridgeError> {
+    let identity = shared.identity(&persona.persona.user);
+    // A room whose own server is away fails like an outage of ours; nothing else waits for it.
+    let once = || async {
+        match enter(shared, &identity, alias).await {
+            Err(error) if error.kind == CallErrorKind::Server => Ok(Err(error)),
+            entered => entered.map(Ok),
+        }
+    };
+    let room = match patiently(shared, once).await {
+        None => return Ok(Ok(())),
+        Some(Ok(Ok(room))) => room,
+        Some(Err(error) | Ok(Err(error))) => return Ok(Err(error)),
+    };
+    shared.directory().configure(&room, alias.as_str(), register);
+    let lane = Lane::Register(register.clone());
+    let row = SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None };
+    take_seat(shared, row, Some(alias.to_string())).await?;
+    Ok(Ok(()))
+}
+
+/// Joins a room by alias, making it first where it is missing and the alias is ours.
+async fn enter(shared: &Shared, identity: &Identity, alias: &RoomAliasId) -> Result<OwnedRoomId, CallError> {
+    match shared.client.join_alias(identity, alias).await {
+        Err(error) if error.kind == CallErrorKind::NotFound && ours(shared, alias) => {
+            let localpart = alias.alias().to_owned();
+            let wanted = CreateRoom {
+                alias_localpart: Some(localpart.clone()),
+                name: Some(
+                    localpart.strip_prefix(&shared.config.user_prefix).unwrap_or(&localpart).to_owned(),
+                ),
+                public: true,
+                ..CreateRoom::default()
+            };
+            make(shared, &shared.identity(&shared.config.bot), &localpart, wanted).await?;
+            shared.client.join_alias(identity, alias).await
+        }
+        other => other,
+    }
+}
+
+fn ours(shared: &Shared, alias: &RoomAliasId) -> bool {
+    alias.server_name() == shared.config.server_name && alias.alias().starts_with(&shared.config.user_prefix)
+}
+
+/// Seats a Persona in a room she has joined: durably, with its members, and heard from now on.
+pub(crate) async fn take_seat(
+    shared: &Arc<Shared>,
+    row: SeatRow,
+    alias: Option<String>,
+) -> Result<(), BridgeError> {
+    let user = shared.user_of(&row.persona);
+    shared.store.seat(row.clone(), alias).await?;
+    shared.directory().seat(&row);
+    let Some(user) = user else { return Ok(()) };
+    let identity = shared.identity(&user);
+    match shared.client.joined_members(&identity, &row.room).await {
+        Ok(members) => {
+            shared.directory().set_members(&row.room, &members);
+            shared.store.set_members(row.room.clone(), members, shared.clock.now()).await?;
+        }
+        Err(error) => {
+            tracing::debug!(room = %row.room, %error, "the members could not be read");
+            shared.directory().joined(&row.room, &user);
+        }
+    }
+    look_for_encryption(shared, &identity, &row.room).await?;
+    shared.poke(super::shared::Poke::Room(row.room));
+    Ok(())
+}
+
+/// Some servers say nothing of a room's state from before she came, so it is asked for.
+async fn look_for_encryption(
+    shared: &Arc<Shared>,
+    identity: &Identity,
+    room: &OwnedRoomId,
+) -> Result<(), BridgeError> {
+    let state = shared.client.state(identity, room, "m.room.encryption", "").await;
+    if !matches!(state, Ok(Some(_))) {
+        return Ok(());
+    }
+    let notice = {
+        let mut directory = shared.directory();
+        directory.encrypted(room);
+        super::translate::encrypted_notice(shared, &directory, room)
+    };
+    shared.store.note_encrypted(room.clone()).await?;
+    if let Some(crate::store::Effect::Once { key, says }) = notice
+        && shared.store.say_once(key, says, shared.clock.now()).await?
+    {
+        shared.outbox.notify_one();
+    }
+    Ok(())
+}

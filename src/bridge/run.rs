@@ -1,0 +1,256 @@
+//! Start, watch, stop: one JoinSet, every task named, an unexpected end stops the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::deliver::Deliver;
+use super::live::Live;
+use super::shared::{Ends, Shared};
+use super::{BridgeError, Config, PersonaConfig};
+use super::{identities, invites, presence, receive, reconcile, rooms, silence};
+use crate::conversation::Millis;
+use crate::homeserver::appservice::{Ear, Received};
+use crate::homeserver::client::Client;
+use crate::homeserver::serve::{Listen, serve};
+use crate::mind::MindHandle;
+use crate::store::Store;
+
+/// How long the outbox is given to drain at the end.
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long an event id is remembered.
+const REMEMBER: Duration = Duration::from_secs(45 * 24 * 3600);
+/// How often old event ids are forgotten.
+const FORGET: Duration = Duration::from_secs(6 * 3600);
+
+/// Makes a Persona's mind: the handle, and the future that is its life.
+pub type MindMaker = Box<dyn FnMut(&PersonaConfig) -> (MindHandle, BoxFuture<'static, ()>) + Send>;
+
+/// What the bridge is put together from.
+pub struct Parts {
+    /// The config.
+    pub config: Config,
+    /// The opened store.
+    pub store: Store,
+    /// The homeserver's client.
+    pub client: Client,
+    /// The homeserver's token at our ear.
+    pub hs_token: Arc<str>,
+    /// Where the ear listens.
+    pub listen: Listen,
+    /// The minds.
+    pub minds: MindMaker,
+    /// The clock.
+    pub clock: Clock,
+    /// The first signal: stop asking, finish, leave.
+    pub stop: CancellationToken,
+}
+
+/// A task's name and how it ended.
+type Done = (String, Result<(), BridgeError>);
+type Tasks = JoinSet<Done>;
+
+/// Runs the bridge until `stop` and the leaving after it.
+///
+/// # Errors
+/// Why it cannot run, or what broke.
+pub async fn run(parts: Parts) -> Result<(), BridgeError> {
+    let Parts { config, store, client, hs_token, listen, mut minds, clock, stop } = parts;
+    let personas = config.personas.clone();
+    let (shared, ends) = Shared::new(config, store, client, clock, stop)?;
+    let mut tasks = Tasks::new();
+    let Ends { pokes, invites: invited, read_back, signals } = ends;
+    listen_first(&shared, &mut tasks, listen, hs_token, read_back);
+
+    let started = tokio::select! {
+        started = start(&shared) => started?,
+        ended = tasks.join_next() => return Err(unexpected(ended)),
+    };
+    let mut lives = JoinSet::new();
+    if started {
+        spawn(&mut tasks, "outbox", Deliver::new(shared.clone()).run());
+        spawn(&mut tasks, "presence", presence::run(shared.clone(), signals));
+        spawn(&mut tasks, "invites", invites::run(shared.clone(), invited));
+        spawn(&mut tasks, "reconcile", reconcile::run(shared.clone(), pokes));
+        spawn(&mut tasks, "silence", silence::run(shared.clone()));
+        spawn(&mut tasks, "forget", forget(shared.clone()));
+        for persona in personas {
+            let (handle, life) = minds(&persona);
+            let name = format!("mind of {}", persona.persona.id);
+            let live = Live::new(shared.clone(), persona, handle)?;
+            lives.spawn(async move { live.run().await });
+            let done = shared.drained.clone();
+            // A mind ends when its Persona's loop has dropped the handle; never before that.
+            spawn(&mut tasks, &name, async move {
+                life.await;
+                done.cancelled().await;
+                Ok(())
+            });
+        }
+        shared.poke(super::shared::Poke::All);
+        shared.readiness.clear("start");
+        tracing::info!("ready");
+    }
+    let ended = live(&shared, &mut tasks, &mut lives).await;
+    leave(&shared, &mut tasks, &mut lives, ended).await
+}
+
+/// The ear listens and accepts durably before anything else.
+fn listen_first(
+    shared: &Arc<Shared>,
+    tasks: &mut Tasks,
+    listen: Listen,
+    hs_token: Arc<str>,
+    read_back: mpsc::Receiver<super::shared::ReadBack>,
+) {
+    let (transactions, received) = mpsc::channel::<Received>(64);
+    let (pings, mut pinged) = mpsc::channel(8);
+    let personas = shared.config.personas.iter().map(|p| p.persona.user.clone());
+    let ear = Ear {
+        hs_token,
+        transactions,
+        users: personas.chain([shared.config.bot.clone()]).collect(),
+        // Asked only about aliases that do not exist: our rooms are made at start, never by a query.
+        aliases: Arc::default(),
+        ready: shared.readiness.subscribe(),
+        pings,
+    };
+    spawn(tasks, "receive", receive::run(shared.clone(), received, read_back));
+    let stop = shared.drained.clone();
+    spawn(tasks, "ear", async move { serve(listen, ear, stop).await.map_err(BridgeError::Ear) });
+    let stop = shared.drained.clone();
+    spawn(tasks, "pings", async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                Some(txn) = pinged.recv() => tracing::debug!(txn, "the homeserver pinged us"),
+            }
+        }
+    });
+}
+
+/// Everything that must be so before minds may think; answers false when the service stops meanwhile.
+async fn start(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
+    Ok(identities::establish(shared).await?
+        && rooms::control(shared).await?
+        && rooms::configured(shared).await?)
+}
+
+/// Waits for the first signal, or for a task that ends before it.
+async fn live(shared: &Arc<Shared>, tasks: &mut Tasks, lives: &mut Lives) -> Result<(), BridgeError> {
+    tokio::select! {
+        biased;
+        () = shared.soft.cancelled() => Ok(()),
+        ended = tasks.join_next() => Err(unexpected(ended)),
+        Some(ended) = lives.join_next(), if !lives.is_empty() => Err(unexpected_life(ended)),
+    }
+}
+
+type Lives = JoinSet<Result<(), BridgeError>>;
+
+/// Turns in hand finish within the grace, minds close, the outbox drains a moment, the store is flushed.
+async fn leave(
+    shared: &Arc<Shared>,
+    tasks: &mut Tasks,
+    lives: &mut Lives,
+    ended: Result<(), BridgeError>,
+) -> Result<(), BridgeError> {
+    shared.soft.cancel();
+    shared.wake_all();
+    let grace = if ended.is_ok() { shared.config.grace } else { Duration::ZERO };
+    let all_left = async {
+        let mut result = Ok(());
+        while let Some(left) = lives.join_next().await {
+            result =
+                result.and(left.unwrap_or_else(|error| Err(BridgeError::Task { name: error.to_string() })));
+        }
+        result
+    };
+    tokio::pin!(all_left);
+    let left = tokio::select! {
+        left = &mut all_left => left,
+        () = tokio::time::sleep(grace) => {
+            shared.grace_over.cancel();
+            all_left.await
+        }
+    };
+    if ended.is_ok() && left.is_ok() {
+        drain(shared).await?;
+    }
+    shared.drained.cancel();
+    let mut result = ended.and(left);
+    // Everything is durable by now; a caller that hangs must not keep the service from ending.
+    let deadline = tokio::time::sleep(DRAIN);
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            biased;
+            done = tasks.join_next() => match done {
+                Some(done) => result = result.and(ended_well(done)),
+                None => break,
+            },
+            () = &mut deadline => break,
+        }
+    }
+    shared.store.close().await?;
+    result
+}
+
+fn ended_well(done: Result<Done, JoinError>) -> Result<(), BridgeError> {
+    done.map_or_else(|error| Err(BridgeError::Task { name: error.to_string() }), |(_, result)| result)
+}
+
+/// Gives the outbox a moment; what is left is sent at the next start.
+async fn drain(shared: &Shared) -> Result<(), BridgeError> {
+    let deadline = shared.clock.now().plus(DRAIN);
+    while shared.clock.now() < deadline && !shared.store.outbox_heads()?.is_empty() {
+        shared.outbox.notify_one();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Forgets event ids that no server repeats any more.
+async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
+    loop {
+        tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            () = tokio::time::sleep(FORGET) => {}
+        }
+        let remember = u64::try_from(REMEMBER.as_millis()).unwrap_or(u64::MAX);
+        let before = Millis(shared.clock.now().0.saturating_sub(remember));
+        let forgotten = shared.store.prune(before).await?;
+        tracing::debug!(forgotten, "old event ids");
+    }
+}
+
+fn spawn(
+    tasks: &mut Tasks,
+    name: &str,
+    task: impl Future<Output = Result<(), BridgeError>> + Send + 'static,
+) {
+    let name = name.to_owned();
+    tasks.spawn(async move { (name, task.await) });
+}
+
+fn unexpected(ended: Option<Result<Done, JoinError>>) -> BridgeError {
+    match ended {
+        Some(Ok((_, Err(error)))) => error,
+        Some(Ok((name, Ok(())))) => BridgeError::Task { name },
+        Some(Err(error)) => BridgeError::Task { name: error.to_string() },
+        None => BridgeError::Task { name: "all".to_owned() },
+    }
+}
+
+fn unexpected_life(ended: Result<Result<(), BridgeError>, JoinError>) -> BridgeError {
+    match ended {
+        Ok(Err(error)) => error,
+        Ok(Ok(())) => BridgeError::Task { name: "a Persona's loop".to_owned() },
+        Err(error) => BridgeError::Task { name: error.to_string() },
+    }
+}

@@ -1,0 +1,312 @@
+//! What the bridge's tasks share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, UserId};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::directory::Directory;
+use super::presence::Signal;
+use super::readiness::Readiness;
+use super::slots::Slots;
+use super::watched::Watched;
+use super::{BridgeError, Config};
+use crate::conversation::{Millis, PersonaId, RequestId};
+use crate::homeserver::client::{Client, Identity, Mode};
+use crate::homeserver::content;
+use crate::homeserver::event::REQUEST_KEY;
+use crate::persona::LaneMail;
+use crate::store::{NewSay, Store, Waiting};
+
+/// What a pass over the rooms is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Poke {
+    /// One room.
+    Room(OwnedRoomId),
+    /// All rooms and invites.
+    All,
+}
+
+/// An event batch on its way into the store, found by reading back.
+#[derive(Debug)]
+pub(crate) struct ReadBack {
+    pub(crate) events: Vec<crate::conversation::Event>,
+    pub(crate) unreadable: Vec<crate::homeserver::event::Unreadable>,
+    pub(crate) room: OwnedRoomId,
+    /// Where the mark moves with it.
+    pub(crate) mark: ruma::OwnedEventId,
+    /// Answers how many of the events were new.
+    pub(crate) done: tokio::sync::oneshot::Sender<usize>,
+}
+
+/// An invite to be acted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InviteWork {
+    pub(crate) persona: PersonaId,
+    pub(crate) room: OwnedRoomId,
+    pub(crate) inviter: OwnedUserId,
+    pub(crate) decision: crate::conversation::invite::Decision,
+}
+
+/// A Persona's wake-up and what others ask of her loop.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    pub(crate) wake: Notify,
+    pub(crate) close: AtomicBool,
+}
+
+/// Shared by all tasks of one bridge.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) directory: Mutex<Directory>,
+    pub(crate) readiness: Arc<Readiness>,
+    pub(crate) slots: Slots,
+    pub(crate) bells: BTreeMap<PersonaId, Bell>,
+    pub(crate) outbox: Notify,
+    pub(crate) pokes: mpsc::UnboundedSender<Poke>,
+    pub(crate) invites: mpsc::UnboundedSender<InviteWork>,
+    pub(crate) read_back: mpsc::Sender<ReadBack>,
+    pub(crate) signals: mpsc::UnboundedSender<Signal>,
+    last_transaction: AtomicU64,
+    missed: AtomicBool,
+    identities: Mutex<BTreeMap<OwnedUserId, Identity>>,
+    unjoined: Mutex<BTreeSet<(PersonaId, OwnedRoomAliasId)>>,
+    mode: Mutex<Mode>,
+    /// Held while a user's `m.direct` is read and written.
+    pub(crate) direct: tokio::sync::Mutex<()>,
+    /// Set by the first signal: stop asking, finish, leave.
+    pub(crate) soft: CancellationToken,
+    /// Set when the grace is over.
+    pub(crate) grace_over: CancellationToken,
+    /// Set when deliver may end: all minds have left.
+    pub(crate) drained: CancellationToken,
+}
+
+/// The receiving ends that belong to single tasks.
+pub(crate) struct Ends {
+    pub(crate) pokes: mpsc::UnboundedReceiver<Poke>,
+    pub(crate) invites: mpsc::UnboundedReceiver<InviteWork>,
+    pub(crate) read_back: mpsc::Receiver<ReadBack>,
+    pub(crate) signals: mpsc::UnboundedReceiver<Signal>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        store: Store,
+        client: Client,
+        clock: Clock,
+        soft: CancellationToken,
+    ) -> Result<(Arc<Self>, Ends), BridgeError> {
+        let (pokes, poked) = mpsc::unbounded_channel();
+        let (invites, invited) = mpsc::unbounded_channel();
+        let (read_back, read) = mpsc::channel(4);
+        let readiness = Arc::new(Readiness::new());
+        let client = client
+            .for_run(clock.now().0)
+            .through(|inner| Arc::new(Watched::new(inner, pokes.clone(), readiness.clone())));
+        let (signals, signalled) = mpsc::unbounded_channel();
+        let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
+        let shared = Self {
+            directory: Mutex::new(Directory::load(&config, &store)?),
+            readiness,
+            slots: Slots::new(config.max_live),
+            bells,
+            outbox: Notify::new(),
+            pokes,
+            invites,
+            read_back,
+            signals,
+            last_transaction: AtomicU64::new(clock.now().0),
+            // It may have failed to reach us while we were away.
+            missed: AtomicBool::new(true),
+            identities: Mutex::default(),
+            unjoined: Mutex::default(),
+            mode: Mutex::new(Mode::Masquerade),
+            direct: tokio::sync::Mutex::default(),
+            soft,
+            grace_over: CancellationToken::new(),
+            drained: CancellationToken::new(),
+            config,
+            store,
+            client,
+            clock,
+        };
+        Ok((Arc::new(shared), Ends { pokes: poked, invites: invited, read_back: read, signals: signalled }))
+    }
+
+    pub(crate) fn directory(&self) -> MutexGuard<'_, Directory> {
+        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Configured rooms that could not be joined at start.
+    pub(crate) fn unjoined(&self) -> MutexGuard<'_, BTreeSet<(PersonaId, OwnedRoomAliasId)>> {
+        self.unjoined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reading a room has caught up: its mail may be fed.
+    pub(crate) fn caught_up(&self, room: &OwnedRoomId) {
+        let seated: Vec<PersonaId> = {
+            let mut directory = self.directory();
+            directory.set_marked(room);
+            directory.room(room).map(|room| room.seats.keys().cloned().collect()).unwrap_or_default()
+        };
+        for persona in &seated {
+            self.wake(persona);
+        }
+    }
+
+    /// The heads of a Persona's mail that may be fed: of rooms whose reading has caught up, and of rooms she has lost.
+    pub(crate) fn ready_mail(&self, persona: &PersonaId) -> Result<Vec<Waiting>, BridgeError> {
+        let waiting = self.store.waiting(persona)?;
+        let directory = self.directory();
+        Ok(waiting.into_iter().filter(|mail| directory.is_ready(persona, &mail.room)).collect())
+    }
+
+    /// The lanes of that mail.
+    pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
+        let directory = self.directory();
+        Ok(self.store.lanes(persona, |room| directory.is_ready(persona, room))?)
+    }
+
+    /// Wakes a Persona's loop.
+    pub(crate) fn wake(&self, persona: &PersonaId) {
+        if let Some(bell) = self.bells.get(persona) {
+            bell.wake.notify_one();
+        }
+    }
+
+    /// Wakes every Persona's loop.
+    pub(crate) fn wake_all(&self) {
+        for bell in self.bells.values() {
+            bell.wake.notify_one();
+        }
+    }
+
+    /// Asks a Persona's loop to close her idle mind.
+    pub(crate) fn ask_to_close(&self, persona: &PersonaId) {
+        if let Some(bell) = self.bells.get(persona) {
+            bell.close.store(true, Ordering::Relaxed);
+            bell.wake.notify_one();
+        }
+    }
+
+    /// Asks for a pass; without a reconciler any more there is nothing to ask.
+    pub(crate) fn poke(&self, poke: Poke) {
+        let _ = self.pokes.send(poke);
+    }
+
+    /// The identity a user's calls are made with; before it is established, plain masquerading.
+    pub(crate) fn identity(&self, user: &UserId) -> Identity {
+        let known = self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned();
+        known.unwrap_or_else(|| Identity { user: user.to_owned(), device: None, token: None })
+    }
+
+    pub(crate) fn set_identity(&self, identity: Identity) {
+        let mut identities = self.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        identities.insert(identity.user.clone(), identity);
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// A transaction came: the homeserver reaches us.
+    pub(crate) fn note_transaction(&self) {
+        self.last_transaction.store(self.clock.now().0, Ordering::Relaxed);
+        self.missed.store(false, Ordering::Relaxed);
+    }
+
+    /// When the last transaction came, or the service began.
+    pub(crate) fn last_transaction(&self) -> Millis {
+        Millis(self.last_transaction.load(Ordering::Relaxed))
+    }
+
+    /// Reading back found what no transaction brought.
+    pub(crate) fn note_missed(&self) {
+        self.missed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a homeserver without a retry timer may hold something back: it does so after a failure, until its delay
+    /// is over and something new happens. A transaction shows that it does not.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.mode() == Mode::Token && self.missed.load(Ordering::Relaxed)
+    }
+
+    /// The user of a Persona.
+    pub(crate) fn user_of(&self, persona: &PersonaId) -> Option<OwnedUserId> {
+        let configured = self.config.personas.iter().find(|p| p.persona.id == *persona);
+        configured.map(|p| p.persona.user.clone())
+    }
+
+    /// A say with its request id derived and its body frozen.
+    pub(crate) fn say(&self, sender: &UserId, target: SayTarget<'_>, content: &serde_json::Value) -> NewSay {
+        let SayTarget { room, kind, cause, part } = target;
+        let request = RequestId::derive(self.store.epoch(), sender, room, cause, kind, part);
+        NewSay {
+            sender: sender.to_owned(),
+            room: room.clone(),
+            body: content::freeze(content, &request),
+            request,
+            kind: kind.to_owned(),
+            cause: cause.to_owned(),
+            part: part.to_owned(),
+        }
+    }
+
+    /// Tells operators once for `key`: a warning in the log and a notice in the control room.
+    pub(crate) async fn tell(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        if let Some((key, says)) = self.telling(key, text)?
+            && self.store.say_once(key, says, self.clock.now()).await?
+        {
+            self.outbox.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Like [`Shared::tell`], for who puts the notice into the store together with something else.
+    pub(crate) fn telling(
+        &self,
+        key: &str,
+        text: &str,
+    ) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
+        tracing::warn!(key, "{text}");
+        let Some(room) = self.store.control_room()? else { return Ok(None) };
+        let cause = format!("told:{key}");
+        let target = SayTarget { room: &room, kind: "m.room.message", cause: &cause, part: "0" };
+        let say = self.say(&self.config.bot, target, &notice(text));
+        Ok(Some((cause, vec![say])))
+    }
+}
+
+/// Where a say goes and what it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SayTarget<'a> {
+    pub(crate) room: &'a OwnedRoomId,
+    pub(crate) kind: &'a str,
+    pub(crate) cause: &'a str,
+    pub(crate) part: &'a str,
+}
+
+/// A plain `m.notice`.
+pub(crate) fn notice(text: &str) -> serde_json::Value {
+    serde_json::json!({ "msgtype": "m.notice", "body": text, "m.mentions": {} })
+}
+
+/// Reads our request id back out of a frozen body and gives the content without it.
+pub(crate) fn thaw(body: &str) -> Option<serde_json::Value> {
+    let mut content: serde_json::Value = serde_json::from_str(body).ok()?;
+    content.as_object_mut()?.remove(REQUEST_KEY);
+    Some(content)
+}

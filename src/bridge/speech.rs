@@ -1,0 +1,233 @@
+//! Gathers what the pure conversation needs from store and homeserver, and freezes what she says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::shared::{SayTarget, Shared};
+use super::turn::labels_of;
+use super::{BridgeError, Config, Mind, PersonaConfig};
+use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
+use crate::conversation::reply::{self, Act, Allowance, Fault, SCHEMA, Target};
+use crate::conversation::{Batch, Content, Lane, PersonaId, Room};
+use crate::homeserver::content::{self, Speech};
+use crate::mind::{claude, scripted};
+use crate::persona::OpenTurn;
+use crate::persona::session::Fingerprint;
+use crate::store::NewSay;
+
+/// How many earlier lines the first turn of a session carries for each room at hand.
+const CONTEXT_LINES: u32 = 20;
+/// The longest that such lines are waited for.
+const CONTEXT_WAIT: Duration = Duration::from_secs(10);
+
+/// A Persona's system prompt.
+pub(crate) fn system_prompt(config: &Config, persona: &PersonaConfig) -> String {
+    prompt::system(&SystemPrompt {
+        name: persona.persona.name.clone(),
+        user: persona.persona.user.to_string(),
+        doctrine: persona.doctrine.clone(),
+        state: persona.state.clone(),
+        voices: config.registers.iter().map(|(name, r)| (name.0.clone(), r.voice.clone())).collect(),
+    })
+}
+
+/// What a session begun now would be begun with.
+pub(crate) fn fingerprint(config: &Config, persona: &PersonaId, prompt: &str) -> Fingerprint {
+    match &config.mind {
+        Mind::Claude(claude) => claude::fingerprint(claude, persona, &config.mind_version, prompt, SCHEMA),
+        Mind::Scripted(_) => scripted::fingerprint(prompt),
+    }
+}
+
+/// What the words of a batch need beside it.
+pub(crate) async fn surroundings(
+    shared: &Arc<Shared>,
+    persona: &PersonaConfig,
+    batch: &Batch,
+    first: bool,
+) -> Result<Surroundings, BridgeError> {
+    let id = &persona.persona.id;
+    let mut labels = labels_of(batch);
+    for event in batch.deliveries.iter().flat_map(referred) {
+        if !labels.contains_key(&event)
+            && let Some(seq) = shared.store.number_of(id, &event)?
+            && shared.store.heard(id, seq)?.is_some_and(|heard| heard.lane == batch.lane)
+        {
+            labels.insert(event, format!("m{seq}"));
+        }
+    }
+    let hands: BTreeSet<OwnedRoomId> = batch.deliveries.iter().map(|d| d.room.clone()).collect();
+    let rooms = room_labels(shared, persona, batch, &hands);
+    let mut context = BTreeMap::new();
+    if first {
+        for room in hands {
+            let lines =
+                tokio::time::timeout(CONTEXT_WAIT, context_lines(shared, persona, &room, batch)).await;
+            context.insert(room, lines.unwrap_or_default());
+        }
+    }
+    Ok(Surroundings { rooms, labels, context, now: shared.clock.now() })
+}
+
+fn referred(delivery: &crate::conversation::Delivery) -> impl Iterator<Item = OwnedEventId> {
+    use crate::conversation::DeliveryKind as Kind;
+    let of = match &delivery.kind {
+        Kind::Edit(of) | Kind::Redaction(of) => Some(of.clone()),
+        Kind::Text | Kind::Emote | Kind::Notice | Kind::Media | Kind::Withdrawn => None,
+    };
+    of.into_iter().chain(delivery.thread.clone()).chain(delivery.reply_to.clone())
+}
+
+fn room_labels(
+    shared: &Shared,
+    persona: &PersonaConfig,
+    batch: &Batch,
+    hands: &BTreeSet<OwnedRoomId>,
+) -> BTreeMap<OwnedRoomId, String> {
+    let directory = shared.directory();
+    let label = |room: &OwnedRoomId| match directory.room(room) {
+        Some(known) => label(known, persona, &batch.lane),
+        None => room.to_string(),
+    };
+    hands.iter().map(|room| (room.clone(), label(room))).collect()
+}
+
+/// A room's name to her: its alias, for a direct room the people in it, else its id.
+fn label(room: &Room, persona: &PersonaConfig, lane: &Lane) -> String {
+    if let Some(alias) = &room.alias {
+        return alias.clone();
+    }
+    if matches!(lane, Lane::Direct(_)) {
+        let others = room.members.keys().filter(|user| **user != persona.persona.user);
+        let others: Vec<&str> = others.take(3).map(|user| user.as_str()).collect();
+        if !others.is_empty() {
+            return format!("dm with {}", others.join(", "));
+        }
+    }
+    room.id.to_string()
+}
+
+/// What was said before the batch, for context; nothing where the server does not answer.
+async fn context_lines(
+    shared: &Shared,
+    persona: &PersonaConfig,
+    room: &OwnedRoomId,
+    batch: &Batch,
+) -> Vec<ContextLine> {
+    let identity = shared.identity(&persona.persona.user);
+    let fed: BTreeSet<&OwnedEventId> = batch.deliveries.iter().map(|d| &d.event).collect();
+    let limit = CONTEXT_LINES + u32::try_from(fed.len().min(60)).unwrap_or(60);
+    let Ok(page) = shared.client.newest(&identity, room, limit).await else { return Vec::new() };
+    let (mut events, _) = super::receive::read_page(&page.events);
+    events.reverse();
+    let directory = shared.directory();
+    let names = directory.room(room).map(|room| &room.members);
+    let before = events.into_iter().take_while(|event| !fed.contains(&event.id));
+    let lines = before.filter_map(|event| {
+        let Content::Message(message) = event.content else { return None };
+        if message.edits.is_some() || !may_be_context(&directory, &event.sender) {
+            return None;
+        }
+        let sender_name = names.and_then(|names| names.get(&event.sender).cloned().flatten());
+        Some(ContextLine { sender: event.sender, sender_name, text: message.text, said: event.at })
+    });
+    let lines: Vec<ContextLine> = lines.collect();
+    lines[lines.len().saturating_sub(CONTEXT_LINES as usize)..].to_vec()
+}
+
+fn may_be_context(directory: &super::directory::Directory, sender: &ruma::UserId) -> bool {
+    directory.is_ours(sender) || directory.permissions.level(sender) >= crate::conversation::Level::Chat
+}
+
+/// What a reply comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Spoken {
+    /// What is sent.
+    pub(crate) says: Vec<NewSay>,
+    /// Rooms of the mail that have no ear for her any more: what she said there is dropped.
+    pub(crate) lost: BTreeSet<OwnedRoomId>,
+}
+
+/// Turns a reply into frozen says, or names the fault that she is told.
+///
+/// A room that her mail came from stays a place she may name even when she was put out of it, or it was encrypted,
+/// meanwhile: that is no fault of hers. What she says there is left out.
+pub(crate) fn says(
+    shared: &Shared,
+    persona: &PersonaConfig,
+    turn: &OpenTurn,
+    reply: &str,
+) -> Result<Result<Spoken, Fault>, BridgeError> {
+    let (allowance, closed) = allowance(shared, persona, turn, reply)?;
+    let acts = match reply::acts(reply, &allowance) {
+        Ok(acts) => acts,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    let cause = turn.id.to_string();
+    let (mut says, mut lost) = (Vec::new(), BTreeSet::new());
+    for act in &acts {
+        let (Act::Say { room, .. } | Act::React { room, .. }) = act;
+        if closed.contains(room) {
+            lost.insert(room.clone());
+            continue;
+        }
+        for (room, kind, content) in contents(shared, act) {
+            let part = says.len().to_string();
+            let target = SayTarget { room, kind, cause: &cause, part: &part };
+            says.push(shared.say(&persona.persona.user, target, &content));
+        }
+    }
+    Ok(Ok(Spoken { says, lost }))
+}
+
+fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {
+    match act {
+        Act::Say { room, text, thread, reply_to } => {
+            let members = shared.directory().room(room).map(|room| room.members.clone()).unwrap_or_default();
+            let speech = Speech {
+                text,
+                members: &members,
+                thread: thread.as_deref(),
+                reply_to: reply_to.as_deref(),
+                notice: false,
+            };
+            content::render(&speech).into_iter().map(|content| (room, "m.room.message", content)).collect()
+        }
+        Act::React { room, event, key } => vec![(room, "m.reaction", content::reaction(event, key))],
+    }
+}
+
+/// Where this turn may speak: the rooms of its lane, and the labels she heard in it; and which rooms of its mail are
+/// closed to her by now.
+fn allowance(
+    shared: &Shared,
+    persona: &PersonaConfig,
+    turn: &OpenTurn,
+    reply: &str,
+) -> Result<(Allowance, BTreeSet<OwnedRoomId>), BridgeError> {
+    let id = &persona.persona.id;
+    let deliveries = shared.store.deliveries(id, &turn.seqs)?;
+    let batch = Batch { lane: turn.lane.clone(), deliveries };
+    let mut heard = Vec::new();
+    for name in reply::labels_in(reply) {
+        let Some(seq) = name.strip_prefix('m').and_then(|seq| seq.parse().ok()) else { continue };
+        if let Some(row) = shared.store.heard(id, seq)? {
+            let target = Target { room: row.room, event: row.event, thread: row.thread };
+            heard.push((name, row.lane, target));
+        }
+    }
+    let directory = shared.directory();
+    let rooms = directory.lane_rooms(id, &turn.lane);
+    let labels = rooms.iter().map(|room| (room.id.clone(), label(room, persona, &turn.lane))).collect();
+    let mut rooms = reply::rooms_of(&turn.lane, id, rooms, &labels);
+    let of_mail = batch.deliveries.iter().map(|delivery| &delivery.room);
+    let closed: BTreeSet<OwnedRoomId> = of_mail.filter(|room| !rooms.contains_key(*room)).cloned().collect();
+    for room in &closed {
+        let known = directory.room(room).map(|known| label(known, persona, &turn.lane));
+        rooms.insert(room.clone(), known.into_iter().collect());
+    }
+    Ok((reply::allowance(&batch, rooms, heard), closed))
+}

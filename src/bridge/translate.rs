@@ -1,0 +1,260 @@
+//! From events to what they do to the store; folds them into the directory on the way.
+
+use std::collections::BTreeSet;
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::BridgeError;
+use super::directory::Directory;
+use super::shared::{InviteWork, Poke, SayTarget, Shared, notice};
+use crate::conversation::address::{Hearing, Known, hear};
+use crate::conversation::invite::{self, Decision};
+use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
+use crate::store::{Arrival, Effect, SeatRow};
+
+/// How events came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// In a transaction.
+    Transaction,
+    /// By reading a room back.
+    ReadBack,
+}
+
+/// What a group of events does.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) hearers: BTreeSet<PersonaId>,
+    pub(crate) invites: Vec<InviteWork>,
+    pub(crate) pokes: BTreeSet<Poke>,
+    /// Rooms in which nobody is known to sit, with the first event seen there: reading begins at it.
+    pub(crate) first_sights: Vec<(OwnedRoomId, OwnedEventId)>,
+}
+
+/// Translates events in order.
+pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result<Effects, BridgeError> {
+    let mut effects = Effects::default();
+    let control = shared.store.control_room()?;
+    for event in events {
+        if shared.store.knows(&event.id)? {
+            continue;
+        }
+        if path == Path::Transaction && control.as_ref() != Some(&event.room) {
+            if is_unknown(&shared.directory(), event) {
+                first_sight(shared, event, &mut effects)?;
+                continue;
+            }
+            if !shared.directory().hears(&event.room) {
+                effects.pokes.insert(Poke::Room(event.room.clone()));
+            }
+        }
+        let one = translate_one(shared, event, path, &mut effects)?;
+        effects.arrivals.push(Arrival { event: event.id.clone(), effects: one });
+    }
+    Ok(effects)
+}
+
+/// A room without a seat, unless the event itself is about one of us.
+fn is_unknown(directory: &Directory, event: &Event) -> bool {
+    let about_us = matches!(&event.content, Content::Member(member) if directory.is_ours(&member.user));
+    !about_us && directory.room(&event.room).is_none_or(|room| room.seats.is_empty())
+}
+
+/// An event of a room in which nobody is known to sit stays at the server: reading begins at it once somebody does.
+fn first_sight(shared: &Shared, event: &Event, effects: &mut Effects) -> Result<(), BridgeError> {
+    let marked = shared.store.room(&event.room)?.is_some_and(|room| room.mark.is_some());
+    if !marked && !effects.first_sights.iter().any(|(room, _)| *room == event.room) {
+        effects.first_sights.push((event.room.clone(), event.id.clone()));
+    }
+    effects.pokes.insert(Poke::Room(event.room.clone()));
+    Ok(())
+}
+
+fn translate_one(
+    shared: &Shared,
+    event: &Event,
+    path: Path,
+    effects: &mut Effects,
+) -> Result<Vec<Effect>, BridgeError> {
+    match &event.content {
+        Content::Member(member) => member_changed(shared, event, member, path, effects),
+        Content::Encryption => Ok(encrypted(shared, event)),
+        Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
+        Content::Tombstone { .. } | Content::Other { .. } => Ok(echo(shared, event)),
+    }
+}
+
+fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {
+    let ours = shared.directory().is_ours(&event.sender);
+    event.request.iter().filter(|_| ours).map(|request| Effect::Echo(request.clone())).collect()
+}
+
+fn said(
+    shared: &Shared,
+    event: &Event,
+    path: Path,
+    effects: &mut Effects,
+) -> Result<Vec<Effect>, BridgeError> {
+    let mut out = echo(shared, event);
+    let answers = answered_persona(shared, event)?;
+    let directory = shared.directory();
+    let Some(room) = directory.room(&event.room) else { return Ok(out) };
+    let known = Known {
+        personas: &directory.personas,
+        permissions: &directory.permissions,
+        bot: &directory.bot,
+        answers: answers.as_ref(),
+        now: shared.clock.now(),
+        late: path == Path::ReadBack,
+    };
+    match hear(event, room, known) {
+        Hearing::Mail(mail) => {
+            effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
+        }
+        Hearing::Edit(of, mail) => {
+            effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
+        }
+        Hearing::Redaction(redacts, notice) => {
+            effects.hearers.extend(room.seats.keys().cloned());
+            out.push(Effect::Redact { redacts, notice });
+        }
+        Hearing::Nothing(why) => tracing::debug!(event = %event.id, room = %event.room, why, "not mail"),
+    }
+    Ok(out)
+}
+
+fn answered_persona(shared: &Shared, event: &Event) -> Result<Option<PersonaId>, BridgeError> {
+    let Content::Message(Message { reply_to: Some(reply_to), .. }) = &event.content else { return Ok(None) };
+    let Some(sender) = shared.store.sent_by(reply_to)? else { return Ok(None) };
+    Ok(shared.directory().persona(&sender).map(|persona| persona.id.clone()))
+}
+
+fn member_changed(
+    shared: &Shared,
+    event: &Event,
+    member: &Member,
+    path: Path,
+    effects: &mut Effects,
+) -> Result<Vec<Effect>, BridgeError> {
+    let mut directory = shared.directory();
+    let joined = member.membership == Membership::Join;
+    directory.member(&event.room, &member.user, member.display_name.clone(), joined, event.at);
+    let mut out = vec![Effect::Member {
+        room: event.room.clone(),
+        user: member.user.clone(),
+        name: member.display_name.clone(),
+        joined,
+        at: event.at,
+    }];
+    let Some(persona) = directory.persona(&member.user).map(|persona| persona.id.clone()) else {
+        return Ok(out);
+    };
+    if path == Path::ReadBack {
+        // What stands in history may be overtaken: the pass asks the server where she is now.
+        return Ok(out);
+    }
+    match member.membership {
+        Membership::Invite => {
+            invited(shared, &mut directory, event, &persona, member.is_direct, effects, &mut out)
+        }
+        Membership::Join => {
+            effects.pokes.insert(Poke::Room(event.room.clone()));
+        }
+        Membership::Leave | Membership::Ban => {
+            if directory.unseat(&persona, &event.room) && event.sender != member.user {
+                out.extend(put_out(shared, event, member)?);
+            }
+            out.push(Effect::Unseat { persona, user: member.user.clone(), room: event.room.clone() });
+        }
+        Membership::Knock => {}
+    }
+    Ok(out)
+}
+
+/// Somebody has put her out of a room: operators are told once.
+fn put_out(shared: &Shared, event: &Event, member: &Member) -> Result<Option<Effect>, BridgeError> {
+    let text = format!(
+        "{} was put out of {} by {}; what waited to be said there was dropped, and she comes back only by invite",
+        member.user, event.room, event.sender
+    );
+    let telling = shared.telling(&format!("out:{}", event.id), &text)?;
+    Ok(telling.map(|(key, says)| Effect::Once { key, says }))
+}
+
+fn invited(
+    shared: &Shared,
+    directory: &mut Directory,
+    event: &Event,
+    persona: &PersonaId,
+    is_direct: bool,
+    effects: &mut Effects,
+    out: &mut Vec<Effect>,
+) {
+    let decision = decide_invite(shared, directory, &event.room, &event.sender, is_direct);
+    if let Decision::Accept(lane) = &decision {
+        let row = SeatRow {
+            persona: persona.clone(),
+            room: event.room.clone(),
+            lane: lane.clone(),
+            invite: Some(event.id.clone()),
+        };
+        directory.seat(&row);
+        out.push(Effect::Seat(row));
+    }
+    effects.invites.push(InviteWork {
+        persona: persona.clone(),
+        room: event.room.clone(),
+        inviter: event.sender.clone(),
+        decision,
+    });
+}
+
+/// Decides an invite with what is known now.
+pub(crate) fn decide_invite(
+    shared: &Shared,
+    directory: &Directory,
+    room: &OwnedRoomId,
+    inviter: &ruma::UserId,
+    is_direct: bool,
+) -> Decision {
+    let level = if directory.is_ours(inviter) { Level::Admin } else { directory.permissions.level(inviter) };
+    invite::decide(invite::Invite {
+        room,
+        level,
+        is_direct,
+        configured: directory.configured(room),
+        default_register: shared.config.default_register.as_ref(),
+    })
+}
+
+fn encrypted(shared: &Shared, event: &Event) -> Vec<Effect> {
+    let mut directory = shared.directory();
+    directory.encrypted(&event.room);
+    let mut out = vec![Effect::Encrypted(event.room.clone())];
+    out.extend(encrypted_notice(shared, &directory, &event.room));
+    out
+}
+
+/// The fact behind the one notice in an encrypted room.
+pub(crate) fn encrypted_cause(room: &OwnedRoomId) -> String {
+    format!("encrypted:{room}")
+}
+
+/// The one notice that is ever sent into an encrypted room, by its first Persona.
+pub(crate) fn encrypted_notice(shared: &Shared, directory: &Directory, room: &OwnedRoomId) -> Option<Effect> {
+    let known = directory.room(room)?;
+    let first = directory.personas.iter().find(|persona| known.seats.contains_key(&persona.id))?;
+    let key = encrypted_cause(room);
+    let text = format!(
+        "I cannot read encrypted rooms yet, so I hear nothing here. To talk to me, start a direct chat with {} \
+         with encryption switched off (in Element: Start chat, then the settings of the new room before the \
+         first message).",
+        first.user
+    );
+    let target = SayTarget { room, kind: "m.room.message", cause: &key, part: "0" };
+    let say = shared.say(&first.user, target, &notice(&text));
+    Some(Effect::Once { key, says: vec![say] })
+}

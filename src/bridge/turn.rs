@@ -1,0 +1,280 @@
+//! A turn from the open row to the committed reply.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ruma::OwnedRoomId;
+
+use super::BridgeError;
+use super::PersonaConfig;
+use super::clock::draw_turn;
+use super::halt::Halt;
+use super::presence::Presence;
+use super::shared::Shared;
+use super::speech::{self, Spoken};
+use crate::conversation::prompt;
+use crate::conversation::{Batch, Lane, LineId, Millis};
+use crate::mind::Feed;
+use crate::persona::session::{Continuation, Fingerprint, Session, next_session, resume_or_renew};
+use crate::persona::{Ending, OpenTurn, Troubles, Verdict, verdict};
+use crate::store::Commit;
+
+/// The most text one batch carries, in bytes (its first delivery always goes in).
+const BATCH_BYTES: usize = 256 * 1024;
+/// The most deliveries one batch carries.
+const BATCH_DELIVERIES: usize = 500;
+
+/// A Persona's turns.
+pub(crate) struct Turns {
+    shared: Arc<Shared>,
+    persona: PersonaConfig,
+    prompt: String,
+    fingerprint: Fingerprint,
+    open: Option<OpenTurn>,
+    session: Option<Session>,
+    presence: Presence,
+}
+
+impl Turns {
+    pub(crate) fn load(shared: Arc<Shared>, persona: PersonaConfig) -> Result<Self, BridgeError> {
+        let (open, session) = shared.store.standing(&persona.persona.id)?;
+        let prompt = speech::system_prompt(&shared.config, &persona);
+        let fingerprint = speech::fingerprint(&shared.config, &persona.persona.id, &prompt);
+        let presence = Presence::new(shared.clone(), persona.persona.user.clone());
+        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence })
+    }
+
+    pub(crate) fn open(&self) -> Option<&OpenTurn> {
+        self.open.as_ref()
+    }
+
+    /// Whether the line is the one that the open turn waits for.
+    pub(crate) fn is_current(&self, line: LineId) -> bool {
+        self.open.as_ref().is_some_and(|turn| LineId::derive(turn.id, turn.attempt) == line)
+    }
+
+    /// Writes down a turn with the waiting mail of the lane.
+    pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
+        let id = self.persona.persona.id.clone();
+        let seqs = self.batch(lane)?;
+        self.continue_session().await?;
+        let turn = OpenTurn {
+            id: draw_turn(),
+            lane: lane.clone(),
+            seqs,
+            attempt: 1,
+            not_before: Millis::default(),
+            troubles: Troubles::default(),
+        };
+        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
+        self.write(turn).await
+    }
+
+    /// The numbers of the mail that goes into the next turn of a lane, in the order in which it was said.
+    fn batch(&self, lane: &Lane) -> Result<Vec<u64>, BridgeError> {
+        let id = &self.persona.persona.id;
+        let waiting = self.shared.ready_mail(id)?;
+        let of_lane = waiting.iter().filter(|mail| mail.lane == *lane).map(|mail| mail.seq);
+        let seqs: Vec<u64> = of_lane.take(2 * BATCH_DELIVERIES).collect();
+        let mut deliveries = self.shared.store.deliveries(id, &seqs)?;
+        if deliveries.iter().any(|delivery| delivery.late) {
+            // What was read back is numbered behind what was pushed before it, though it was said earlier.
+            deliveries.sort_by_key(|delivery| (delivery.said, delivery.seq));
+        }
+        let mut bytes = 0;
+        let fitting = deliveries.iter().take(BATCH_DELIVERIES).take_while(|delivery| {
+            let first = bytes == 0;
+            bytes += delivery.text.len().max(1);
+            first || bytes <= BATCH_BYTES
+        });
+        Ok(fitting.map(|delivery| delivery.seq).collect())
+    }
+
+    /// At a turn's begin: goes on with the session, or begins the next one and says why.
+    async fn continue_session(&mut self) -> Result<(), BridgeError> {
+        match resume_or_renew(self.session.as_ref(), &self.fingerprint) {
+            Continuation::Resume => Ok(()),
+            Continuation::First => {
+                self.renew();
+                Ok(())
+            }
+            Continuation::Renew(differences) => {
+                let why = format!("{} changed", differences.join(", "));
+                self.renew_and_tell(&why).await
+            }
+        }
+    }
+
+    fn renew(&mut self) {
+        let id = &self.persona.persona.id;
+        let (epoch, now) = (self.shared.store.epoch(), self.shared.clock.now());
+        self.session = Some(next_session(epoch, id, self.session.as_ref(), self.fingerprint.clone(), now));
+    }
+
+    async fn renew_and_tell(&mut self, why: &str) -> Result<(), BridgeError> {
+        self.renew();
+        let id = &self.persona.persona.id;
+        let generation = self.session.as_ref().map_or(0, |session| session.generation);
+        let text = format!("{} begins session {generation}: {why}", self.persona.persona.name);
+        self.shared.tell(&format!("generation:{id}:{generation}"), &text).await
+    }
+
+    async fn write(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
+        self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), self.session.clone()).await?;
+        self.open = Some(turn);
+        Ok(())
+    }
+
+    /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.
+    pub(crate) async fn feed(&mut self) -> Result<Option<Feed>, BridgeError> {
+        let (Some(turn), Some(session)) = (self.open.clone(), self.session.clone()) else { return Ok(None) };
+        let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
+        let batch = Batch { lane: turn.lane.clone(), deliveries };
+        if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {
+            self.commit(turn, session, Vec::new(), None).await?;
+            return Ok(None);
+        }
+        let first = session.last_committed.is_none();
+        let surroundings = speech::surroundings(&self.shared, &self.persona, &batch, first).await?;
+        let line = LineId::derive(turn.id, turn.attempt);
+        self.presence.thinking(&batch);
+        let again =
+            turn.troubles.fault.as_deref().map_or_else(|| prompt::RETRY.to_owned(), prompt::fault_line);
+        Ok(Some(Feed {
+            line,
+            must_exist: session.last_committed.is_some(),
+            session,
+            prompt: self.prompt.clone(),
+            whole: prompt::render(&batch, &surroundings),
+            again,
+            earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
+        }))
+    }
+
+    /// The line has entered her session.
+    pub(crate) fn heard(&mut self, line: LineId) {
+        if self.is_current(line) {
+            self.presence.read();
+        }
+    }
+
+    /// Carries out what follows from an ending; answers why no more is to be asked, if so.
+    pub(crate) async fn finish(&mut self, ending: Ending) -> Result<Option<String>, BridgeError> {
+        self.presence.rest();
+        let (Some(turn), Some(session)) = (self.open.clone(), self.session.clone()) else { return Ok(None) };
+        let now = self.shared.clock.now();
+        self.show_health(&ending);
+        match self.judge(&turn, ending)? {
+            (Verdict::Commit { .. }, Spoken { says, lost }) => {
+                let line = LineId::derive(turn.id, turn.attempt);
+                self.tell_lost(&turn, &lost).await?;
+                self.commit(turn, session, says, Some(line)).await?;
+            }
+            (Verdict::Again { after, troubles }, _) => {
+                let attempt = turn.attempt + 1;
+                self.write(OpenTurn { attempt, not_before: now.plus(after), troubles, ..turn }).await?;
+            }
+            (Verdict::Same { after, troubles }, _) => {
+                self.write(OpenTurn { not_before: now.plus(after), troubles, ..turn }).await?;
+            }
+            (Verdict::NewGeneration { reason, troubles }, _) => {
+                self.renew_and_tell(&reason).await?;
+                let attempt = turn.attempt + 1;
+                self.write(OpenTurn { attempt, not_before: now, troubles, ..turn }).await?;
+            }
+            (Verdict::Hold { reason }, _) => self.hold(turn, reason).await?,
+            (Verdict::StopAsking { reason }, _) => return self.stop_asking(reason).await.map(Some),
+        }
+        Ok(None)
+    }
+
+    /// What the ending says of her mind: a warning and /ready while it does not answer.
+    fn show_health(&self, ending: &Ending) {
+        let id = &self.persona.persona.id;
+        let key = format!("mind:{id}");
+        match ending {
+            Ending::Transient { reason, .. } | Ending::Lost { reason } => {
+                if self.shared.readiness.say(&key, &format!("the mind of {id} does not answer: {reason}")) {
+                    tracing::warn!(persona = %id, reason, "her mind does not answer; it is asked again");
+                }
+            }
+            Ending::Answered { .. } | Ending::Final { .. } | Ending::Invalid { .. } | Ending::TooLong => {
+                if self.shared.readiness.clear(&key) {
+                    tracing::info!(persona = %id, "her mind answers again");
+                }
+            }
+            Ending::Refused { .. } | Ending::SessionGone { .. } => {}
+        }
+    }
+
+    /// The verdict, with the says of a reply that can be used; one that cannot is an invalid ending.
+    fn judge(&self, turn: &OpenTurn, ending: Ending) -> Result<(Verdict, Spoken), BridgeError> {
+        let verdict_of = |ending| verdict(ending, &turn.troubles);
+        let verdict = verdict_of(ending);
+        let Verdict::Commit { reply } = &verdict else { return Ok((verdict, Spoken::default())) };
+        match speech::says(&self.shared, &self.persona, turn, reply)? {
+            Ok(spoken) => Ok((verdict, spoken)),
+            Err(fault) => Ok((verdict_of(Ending::Invalid { fault: fault.0 }), Spoken::default())),
+        }
+    }
+
+    async fn tell_lost(&self, turn: &OpenTurn, lost: &BTreeSet<OwnedRoomId>) -> Result<(), BridgeError> {
+        let id = &self.persona.persona.id;
+        for room in lost {
+            let text = format!("{id} answered in {room}, where she cannot speak any more; it was dropped");
+            self.shared.tell(&format!("lost:{}:{room}", turn.id), &text).await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(
+        &mut self,
+        turn: OpenTurn,
+        mut session: Session,
+        says: Vec<crate::store::NewSay>,
+        line: Option<LineId>,
+    ) -> Result<(), BridgeError> {
+        if line.is_some() {
+            session.last_committed = line;
+        }
+        tracing::info!(persona = %self.persona.persona.id, turn = %turn.id, says = says.len(), "turn ends");
+        let halt = self.shared.config.halt.filter(|_| !says.is_empty());
+        let commit = Commit {
+            persona: self.persona.persona.id.clone(),
+            turn: turn.id,
+            says,
+            session: session.clone(),
+            now: self.shared.clock.now(),
+        };
+        self.shared.store.commit(commit).await?;
+        Halt::AfterCommit.reached(halt);
+        self.session = Some(session);
+        self.open = None;
+        self.shared.outbox.notify_one();
+        Ok(())
+    }
+
+    async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
+        let id = self.persona.persona.id.clone();
+        let text = format!("{} could not answer {} messages, they are held: {reason}", id, turn.seqs.len());
+        self.shared.tell(&format!("held:{}", turn.id), &text).await?;
+        self.shared.store.hold(&id, turn, reason, self.shared.clock.now()).await?;
+        self.open = None;
+        Ok(())
+    }
+
+    async fn stop_asking(&mut self, reason: String) -> Result<String, BridgeError> {
+        let id = &self.persona.persona.id;
+        let text = format!("{id} is not asked any more: {reason}. Mend [mind.claude] and restart the bridge");
+        if self.shared.readiness.say(&format!("mind:{id}"), &text) {
+            let key = format!("refused:{id}:{}", self.shared.clock.now().0);
+            self.shared.tell(&key, &text).await?;
+        }
+        Ok(reason)
+    }
+}
+
+/// The labels of events a batch refers to, by event.
+pub(crate) fn labels_of(batch: &Batch) -> BTreeMap<ruma::OwnedEventId, String> {
+    batch.deliveries.iter().map(|d| (d.event.clone(), format!("m{}", d.seq))).collect()
+}
