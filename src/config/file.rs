@@ -1,0 +1,227 @@
+//! The file as it is written: every key, optional here; what is required is said where it is gathered.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::units::{Size, Span};
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct File {
+    /// `[homeserver]`
+    pub homeserver: Homeserver,
+    /// `[appservice]`
+    pub appservice: Appservice,
+    /// `[store]`
+    pub store: Store,
+    /// `[mind]`
+    pub mind: Mind,
+    /// `[talk]`
+    pub talk: Talk,
+    /// `[registers.NAME]`
+    pub registers: BTreeMap<String, Register>,
+    /// `[[rooms]]`
+    pub rooms: Vec<Room>,
+    /// `[[personas]]`
+    pub personas: Vec<Persona>,
+    /// `[permissions]`
+    pub permissions: BTreeMap<String, Level>,
+}
+
+/// `[homeserver]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Homeserver {
+    /// Where its client API is.
+    pub url: Option<String>,
+    /// Its name, the part of user ids after the colon.
+    pub server_name: Option<String>,
+    /// How often every room is read back.
+    pub reconcile: Option<Span>,
+}
+
+/// `[appservice]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Appservice {
+    /// The address to bind.
+    pub listen: Option<String>,
+    /// The url the homeserver calls.
+    pub url: Option<String>,
+    /// The registration file.
+    pub registration: Option<PathBuf>,
+    /// The appservice's id, when generating.
+    pub id: Option<String>,
+    /// The bot's localpart, when generating.
+    pub bot: Option<String>,
+    /// The prefix of Personas' localparts and of aliases.
+    pub user_prefix: Option<String>,
+}
+
+/// `[store]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    /// Its folder.
+    pub path: Option<PathBuf>,
+    /// Acceptance stops below this much free disk.
+    pub min_free: Option<Size>,
+}
+
+/// `[mind]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mind {
+    /// Which mind.
+    pub kind: Option<MindKind>,
+    /// Live minds at most.
+    pub max_live: Option<u32>,
+    /// `[mind.claude]`
+    pub claude: Claude,
+    /// `[mind.scripted]`
+    pub scripted: Scripted,
+}
+
+/// Which mind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MindKind {
+    /// The claude CLI.
+    #[default]
+    Claude,
+    /// The stand-in.
+    Scripted,
+}
+
+/// `[mind.claude]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Claude {
+    /// The binary, a path or a name on PATH.
+    pub program: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The effort.
+    pub effort: Option<String>,
+    /// The folder of the Personas' sessions.
+    pub state: Option<PathBuf>,
+    /// Another API address.
+    pub base_url: Option<String>,
+    /// Where the credential is.
+    pub credential: Option<Credential>,
+    /// What it is.
+    pub credential_kind: Option<CredentialKind>,
+    /// The prompt cache's time to live.
+    pub ttl: Option<Ttl>,
+    /// The longest silence of a busy child.
+    pub silence: Option<Span>,
+}
+
+/// Where a secret is: one of the two.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Credential {
+    /// The variable that holds it.
+    pub env: Option<String>,
+    /// The file that holds it, mode 0600.
+    pub file: Option<PathBuf>,
+}
+
+/// What the credential is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CredentialKind {
+    /// An API key.
+    #[default]
+    ApiKey,
+    /// An OAuth token.
+    OauthToken,
+}
+
+/// The prompt cache's time to live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Ttl {
+    /// What the credential gives.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// Five minutes.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// One hour.
+    #[serde(rename = "1h")]
+    OneHour,
+}
+
+/// `[mind.scripted]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scripted {
+    /// The folder of its sessions.
+    pub state: Option<PathBuf>,
+}
+
+/// `[talk]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Talk {
+    /// Quiet time before addressed mail is due.
+    pub settle: Option<Span>,
+    /// The longest wait.
+    pub settle_max: Option<Span>,
+    /// The register of rooms that are neither configured nor direct.
+    pub default_register: Option<String>,
+}
+
+/// `[registers.NAME]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Register {
+    /// How it is spoken in.
+    pub voice: Option<String>,
+    /// Whether a bare name addresses.
+    pub names_address: Option<bool>,
+}
+
+/// `[[rooms]]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Room {
+    /// The alias.
+    pub alias: Option<String>,
+    /// Its register.
+    pub register: Option<String>,
+}
+
+/// `[[personas]]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Persona {
+    /// Her id.
+    pub id: Option<String>,
+    /// Her name.
+    pub name: Option<String>,
+    /// Her avatar, an `mxc://` URI.
+    pub avatar: Option<String>,
+    /// Doctrine files.
+    pub doctrine: Vec<PathBuf>,
+    /// Her state file.
+    pub state: Option<PathBuf>,
+    /// Aliases of her rooms.
+    pub rooms: Vec<String>,
+}
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Not heard.
+    Block,
+    /// Heard.
+    Chat,
+    /// May also steer.
+    Admin,
+}

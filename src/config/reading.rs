@@ -1,0 +1,74 @@
+//! What is collected while a file is gathered: everything that is wrong or unwise, with its place.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::error::{Problem, ProblemKind};
+use super::example;
+use super::source::Source;
+
+/// The context of gathering one config.
+pub(super) struct Reading<'a> {
+    /// Where keys stand.
+    pub(super) source: &'a Source,
+    /// The folder that relative paths are relative to.
+    pub(super) base: &'a Path,
+    /// The environment.
+    pub(super) vars: &'a BTreeMap<String, String>,
+    /// What is wrong so far.
+    pub(super) problems: Vec<Problem>,
+    /// What is unwise so far.
+    pub(super) warnings: Vec<Problem>,
+}
+
+impl Reading<'_> {
+    /// Notes that a key is wrong.
+    pub(super) fn fail(&mut self, key: &str, cause: impl Into<String>, remedy: impl Into<String>) {
+        self.fail_as(ProblemKind::Config, key, cause, remedy);
+    }
+
+    /// Notes that a key is wrong in a way of its own.
+    pub(super) fn fail_as(
+        &mut self,
+        kind: ProblemKind,
+        key: &str,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let problem = self.problem(kind, key, cause.into(), remedy.into());
+        self.problems.push(problem);
+    }
+
+    /// Notes that a key is wrong and how the example writes it.
+    pub(super) fn fail_as_example(&mut self, key: &str, cause: impl Into<String>) {
+        self.fail(key, cause, example::hint(key));
+    }
+
+    /// Notes that a key is unwise.
+    pub(super) fn warn(&mut self, key: &str, cause: impl Into<String>, remedy: impl Into<String>) {
+        let problem = self.problem(ProblemKind::Config, key, cause.into(), remedy.into());
+        self.warnings.push(problem);
+    }
+
+    /// A value that must be there.
+    pub(super) fn required<'v, T>(&mut self, key: &str, value: Option<&'v T>) -> Option<&'v T> {
+        if value.is_none() {
+            self.fail_as_example(key, "is missing");
+        }
+        value
+    }
+
+    /// A path, relative to the file.
+    pub(super) fn path(&self, path: &Path) -> PathBuf {
+        self.base.join(path)
+    }
+
+    fn problem(&self, kind: ProblemKind, key: &str, cause: String, remedy: String) -> Problem {
+        Problem { place: self.source.place(key), key: key.into(), cause, remedy, kind }
+    }
+}
+
+/// Whether a name is the example's placeholder.
+pub(super) fn is_placeholder(name: &str) -> bool {
+    name == "example.org" || name.ends_with(".example.org")
+}

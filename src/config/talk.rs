@@ -1,0 +1,123 @@
+//! `[talk]`, `[registers]`, `[[rooms]]` and `[permissions]`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ruma::{OwnedRoomAliasId, RoomAliasId, ServerName, UserId};
+
+use super::file::{self, File};
+use super::reading::{Reading, is_placeholder};
+use crate::bridge;
+use crate::conversation::{Level, Permissions, RegisterName};
+use crate::persona::decide::Settle;
+
+pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
+    let quiet = file.talk.settle.map_or(Duration::from_secs(2), |span| span.0);
+    let cap = file.talk.settle_max.map_or(Duration::from_secs(10), |span| span.0);
+    if cap < quiet {
+        reading.fail("talk.settle_max", "is shorter than talk.settle", "make it at least as long");
+    }
+    Settle { quiet, cap }
+}
+
+pub(super) fn registers(file: &File, reading: &mut Reading<'_>) -> BTreeMap<RegisterName, bridge::Register> {
+    let mut registers = BTreeMap::new();
+    for (name, register) in &file.registers {
+        let key = format!("registers.{name}");
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+        if name.is_empty() || !name.chars().all(fits) {
+            reading.fail(&key, format!("`{name}` cannot name a register"), "use a-z, 0-9, _ and - only");
+        }
+        let voice = reading.required(&format!("{key}.voice"), register.voice.as_ref());
+        let voice = voice.cloned().unwrap_or_default();
+        let names_address = register.names_address.unwrap_or(false);
+        registers.insert(RegisterName(name.clone()), bridge::Register { voice, names_address });
+    }
+    registers
+}
+
+pub(super) fn default_register(file: &File, reading: &mut Reading<'_>) -> Option<RegisterName> {
+    let name = file.talk.default_register.as_ref()?;
+    known_register(file, reading, "talk.default_register", name)
+}
+
+fn known_register(file: &File, reading: &mut Reading<'_>, key: &str, name: &str) -> Option<RegisterName> {
+    if file.registers.contains_key(name) {
+        return Some(RegisterName(name.to_owned()));
+    }
+    let known: Vec<&str> = file.registers.keys().map(String::as_str).collect();
+    let remedy = if known.is_empty() {
+        format!("add [registers.{name}] with a voice")
+    } else {
+        format!("add [registers.{name}], or name one of: {}", known.join(", "))
+    };
+    reading.fail(key, format!("there is no register `{name}`"), remedy);
+    None
+}
+
+pub(super) fn rooms(file: &File, reading: &mut Reading<'_>) -> BTreeMap<OwnedRoomAliasId, RegisterName> {
+    let mut rooms = BTreeMap::new();
+    for (index, room) in file.rooms.iter().enumerate() {
+        let key = format!("rooms[{index}]");
+        let alias = reading.required(&format!("{key}.alias"), room.alias.as_ref());
+        let alias = alias.and_then(|text| room_alias(reading, &format!("{key}.alias"), text));
+        let register = reading.required(&format!("{key}.register"), room.register.as_ref());
+        let register =
+            register.and_then(|name| known_register(file, reading, &format!("{key}.register"), name));
+        let (Some(alias), Some(register)) = (alias, register) else { continue };
+        if rooms.insert(alias.clone(), register).is_some() {
+            reading.fail(&format!("{key}.alias"), format!("{alias} stands twice"), "remove one of the two");
+        }
+    }
+    rooms
+}
+
+fn room_alias(reading: &mut Reading<'_>, key: &str, text: &str) -> Option<OwnedRoomAliasId> {
+    match RoomAliasId::parse(text) {
+        Ok(alias) if is_placeholder(alias.server_name().as_str()) => {
+            reading.fail(key, "is the example's placeholder", "write a room of your own homeserver");
+            None
+        }
+        Ok(alias) => Some(alias),
+        Err(_) => {
+            let cause = format!("`{text}` is not a room alias");
+            reading.fail(key, cause, "write it like \"#lounge:your.server\", in quotes");
+            None
+        }
+    }
+}
+
+pub(super) fn permissions(file: &File, reading: &mut Reading<'_>) -> Permissions {
+    let mut permissions = BTreeMap::new();
+    for (name, level) in &file.permissions {
+        let key = format!("permissions.{name}");
+        let server =
+            name.strip_prefix('@').and_then(|user| user.split_once(':')).map_or(name.as_str(), |(_, s)| s);
+        let valid = match name.as_str() {
+            "*" => true,
+            user if user.starts_with('@') => <&UserId>::try_from(user).is_ok(),
+            server => <&ServerName>::try_from(server).is_ok(),
+        };
+        if !valid {
+            let cause = format!("`{name}` is no user, no server and not *");
+            reading.fail(&key, cause, "write \"@user:server\", \"server\" or \"*\"");
+        } else if is_placeholder(server) {
+            reading.fail(
+                &key,
+                "is the example's placeholder",
+                "write your own server and users, or remove it",
+            );
+        }
+        let level = match level {
+            file::Level::Block => Level::Block,
+            file::Level::Chat => Level::Chat,
+            file::Level::Admin => Level::Admin,
+        };
+        permissions.insert(name.clone(), level);
+    }
+    if permissions.values().all(|level| *level == Level::Block) {
+        let remedy = "add a line such as \"your.server\" = \"chat\"";
+        reading.warn("permissions", "nobody may talk to the Personas", remedy);
+    }
+    Permissions(permissions)
+}

@@ -1,0 +1,84 @@
+//! `--say`: one question, her answer alone, the end.
+
+use std::time::Duration;
+
+use super::cast::{self, Target};
+use super::error::DemoError;
+use super::matrix::CallFault;
+use super::you::You;
+
+/// How long an answer may take from readiness on.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where `--to` points, and that somebody is addressed there.
+pub(super) fn target(to: &str, words: &str) -> Result<Target, DemoError> {
+    let target = Target::parse(to).ok_or_else(|| {
+        DemoError::Usage(format!("there is no {to}; --to takes one of {}", cast::targets()))
+    })?;
+    if words.trim().is_empty() {
+        return Err(DemoError::Usage("--say needs words".to_owned()));
+    }
+    if target.addresses(words) { Ok(target) } else { Err(DemoError::Usage(cast::UNADDRESSED.to_owned())) }
+}
+
+/// Says the words and waits for the answer.
+pub(super) async fn say(you: &mut You, target: Target, words: &str) -> Result<String, DemoError> {
+    match tokio::time::timeout(PATIENCE, ask(you, target, words)).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(DemoError::Silent(format!(
+            "no answer from {} within {} s",
+            target.label(),
+            PATIENCE.as_secs()
+        ))),
+    }
+}
+
+async fn ask(you: &mut You, target: Target, words: &str) -> Result<String, CallFault> {
+    let room = you.go(target).await?;
+    // What was said before the question is no answer to it.
+    you.listen(Duration::ZERO).await?;
+    you.say(&room, words).await?;
+    loop {
+        let heard = you.listen(Duration::from_secs(10)).await?;
+        let mut answers =
+            heard.into_iter().filter(|heard| heard.target == target && answers(target, words, heard.persona));
+        if let Some(first) = answers.next() {
+            let rest = answers.filter(|heard| heard.persona == first.persona).map(|heard| heard.body);
+            return Ok(std::iter::once(first.body).chain(rest).collect::<Vec<_>>().join("\n\n"));
+        }
+    }
+}
+
+/// Whether this Persona was asked.
+fn answers(target: Target, words: &str, persona: &str) -> bool {
+    match target {
+        Target::Direct(id) => id == persona,
+        Target::Room(_) => cast::is_named(words, cast::name_of(persona)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_needs_a_place_words_and_somebody() {
+        let check = |to: &str, words: &str, expect: Result<Target, &str>| match (target(to, words), expect) {
+            (Ok(found), Ok(expect)) => assert_eq!(found, expect),
+            (Err(DemoError::Usage(said)), Err(expect)) => assert!(said.contains(expect), "{said}"),
+            (found, expect) => panic!("{to} {words}: {found:?} instead of {expect:?}"),
+        };
+        check("swarm", "Eir, hello", Ok(Target::Room("swarm")));
+        check("eir", "hello", Ok(Target::Direct("eir")));
+        check("swarm", "hello", Err(cast::UNADDRESSED));
+        check("nowhere", "Eir, hello", Err("minds, swarm, burn, eir, brage"));
+        check("eir", "  ", Err("needs words"));
+    }
+
+    #[test]
+    fn only_she_who_was_asked_answers() {
+        assert!(answers(Target::Room("swarm"), "Eir, hello", "eir"));
+        assert!(!answers(Target::Room("swarm"), "Eir, hello", "brage"));
+        assert!(answers(Target::Direct("brage"), "hello", "brage"));
+    }
+}

@@ -1,0 +1,46 @@
+//! The probes that look at this machine: the store's folder and the disk under it.
+
+use std::path::Path;
+
+use super::Patient;
+use super::diagnose::{ProbeAnswer, StoreAnswer};
+use crate::store::{Config, Store};
+
+/// Opens an existing store, and closes it again; where there is none, tries whether one can be made.
+pub(super) async fn store(patient: &Patient, running: bool) -> ProbeAnswer {
+    let path = patient.store.path.clone();
+    let is_new = !path.exists();
+    if let Err(error) = try_write(if is_new { existing(&path) } else { &path }) {
+        return ProbeAnswer::Store(path, StoreAnswer::Unwritable(error.to_string()));
+    }
+    if is_new {
+        return ProbeAnswer::Store(path, StoreAnswer::New);
+    }
+    let (config, opening) = (patient.store.clone(), patient.opening.clone());
+    let opened = tokio::task::spawn_blocking(move || Store::open(&config, opening).map(drop)).await;
+    let answer = match opened {
+        Ok(Ok(())) => StoreAnswer::Opened,
+        Ok(Err(error)) => StoreAnswer::Refused(error, running),
+        Err(error) => StoreAnswer::Unwritable(error.to_string()),
+    };
+    ProbeAnswer::Store(path, answer)
+}
+
+/// Asks how much disk is free under the store.
+pub(super) fn disk(store: &Config) -> ProbeAnswer {
+    let free = rustix::fs::statvfs(existing(&store.path))
+        .map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+        .map_err(|error| error.to_string());
+    ProbeAnswer::Disk(store.path.clone(), free, store.min_free)
+}
+
+/// The path itself, or the nearest folder above it that exists.
+fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"))
+}
+
+fn try_write(folder: &Path) -> std::io::Result<()> {
+    let probe = folder.join(format!(".persona-bridge-doctor-{}", std::process::id()));
+    std::fs::write(&probe, "")?;
+    std::fs::remove_file(&probe)
+}
