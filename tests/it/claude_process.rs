@@ -1,0 +1,288 @@
+//! The mind's contract with a process that does not behave: a shell script in the CLI's place.
+
+use std::time::{Duration, Instant};
+
+use persona_bridge::mind::{MindCommand, claude};
+use persona_bridge::persona::Ending;
+use persona_bridge::persona::decide::Stop;
+
+use crate::minds::{Ended, Home, feed, forked, group, line, members, session};
+
+/// A home whose CLI does what `model` names in `fake/claude.sh`.
+fn fake(model: &str) -> Home {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fake/claude.sh");
+    let mut home = Home::new(program.into(), None);
+    home.config.model = model.to_owned();
+    home.config.silence = Duration::from_secs(5);
+    home
+}
+
+async fn fed(model: &str) -> Ended {
+    fake(model).mind().feed(feed(&session(1), 1, "words")).await
+}
+
+async fn check(model: &str, expect: impl Fn(&Ending) -> bool) {
+    let ended = fed(model).await;
+    assert!(expect(&ended.ending), "{model} ended as {:?}", ended.ending);
+}
+
+fn lost(ending: &Ending) -> bool {
+    matches!(ending, Ending::Lost { .. })
+}
+
+fn gone(ending: &Ending) -> bool {
+    matches!(ending, Ending::SessionGone { .. })
+}
+
+fn invalid(ending: &Ending) -> bool {
+    matches!(ending, Ending::Invalid { .. })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_at_any_stage_is_told_as_lost() {
+    for model in
+        ["dies-at-once", "dies-after-reading", "dies-after-hearing", "dies-in-a-line", "closes-its-output"]
+    {
+        check(model, lost).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_names_the_exit_code() {
+    let ended = fed("dies-after-hearing").await;
+    assert_eq!(
+        ended.ending,
+        Ending::Lost { reason: "the process ended in the middle: exit code 3".to_owned() }
+    );
+    assert!(ended.heard);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_written_before_death_is_taken_from_the_record() {
+    let home = fake("dies-after-writing");
+    let mut mind = home.mind();
+    assert!(lost(&mind.feed(feed(&session(1), 1, "words")).await.ending));
+    let again = mind.feed(feed(&session(1), 1, "words")).await;
+    assert_eq!((again.said().as_str(), again.from_record), ("done", true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_strange_lines_and_huge_lines_are_borne() {
+    for model in ["floods", "strange", "huge", "stale", "unnamed"] {
+        assert_eq!(fed(model).await.said(), "done", "{model}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_typed_reply_is_invalid() {
+    for model in ["null", "text", "list"] {
+        check(model, invalid).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_the_cli_in_a_success_are_what_they_say() {
+    check("limit-as-success", |ending| matches!(ending, Ending::Transient { .. })).await;
+    check("too-long-as-success", |ending| *ending == Ending::TooLong).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_changed_under_us_is_never_used_again() {
+    for model in ["changes-session", "compacts", "does-not-know", "no-file", "in-use"] {
+        let home = fake(model);
+        let mut mind = home.mind();
+        let ended = mind.feed(feed(&session(1), 1, "words")).await;
+        assert!(gone(&ended.ending), "{model} ended as {:?}", ended.ending);
+        mind.exited().await;
+    }
+    let mut mind = fake("compacts").mind();
+    mind.feed(feed(&session(1), 1, "words")).await;
+    assert!(gone(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_id_in_use_is_read_once_more() {
+    assert_eq!(fed("late-file").await.said(), "done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends_the_process_and_the_line_is_lost() {
+    for model in ["stalls", "does-not-read", "deaf"] {
+        let mut home = fake(model);
+        home.config.silence = Duration::from_millis(300);
+        let mut mind = home.mind();
+        let ended = mind.feed(feed(&session(1), 1, &"long ".repeat(100_000))).await;
+        assert_eq!(ended.ending, Ending::Lost { reason: "it was silent".to_owned() }, "{model}");
+        mind.exited().await;
+        assert_eq!(members(group(&home)), [], "{model}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_ends_even_a_deaf_process() {
+    for (model, patience) in [("stalls", 2), ("deaf", 4)] {
+        let home = fake(model);
+        let mut mind = home.mind();
+        mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
+        heard(&mut mind).await;
+        let begun = Instant::now();
+        mind.send(MindCommand::Stop(Stop::Busy)).await;
+        assert!(lost(&mind.turn_end(line(1)).await.ending));
+        mind.exited().await;
+        assert!(begun.elapsed() < Duration::from_secs(patience), "{model}: {:?}", begun.elapsed());
+        assert_eq!(members(group(&home)), [], "{model}");
+    }
+}
+
+async fn heard(mind: &mut crate::minds::Mind) {
+    while !matches!(mind.event().await, persona_bridge::mind::MindEvent::Heard { .. }) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_process_ends_by_itself_when_its_input_is_closed() {
+    let home = fake("answers");
+    let mut mind = home.mind();
+    assert_eq!(mind.feed(feed(&session(1), 1, "words")).await.said(), "done");
+    assert_eq!(mind.stop(Stop::Idle).await, "exit code 0");
+    assert_eq!(mind.stop(Stop::Idle).await, "no process was running");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_process_started_ends_with_it() {
+    let home = fake("forks");
+    let mut mind = home.mind();
+    mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
+    heard(&mut mind).await;
+    let group = group(&home);
+    assert!(members(group).len() >= 3, "guard, script and sleep");
+    assert_eq!(forked(&home).len(), 2);
+    mind.send(MindCommand::Stop(Stop::Busy)).await;
+    mind.turn_end(line(1)).await;
+    mind.exited().await;
+    assert_eq!(members(group), []);
+    assert_eq!(forked(&home), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_zombie_is_left() {
+    let home = fake("dies-after-hearing");
+    let mut mind = home.mind();
+    for _ in 0..3 {
+        assert!(lost(&mind.feed(feed(&session(1), 1, "words")).await.ending));
+        mind.exited().await;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", group(&home).as_raw_nonzero()));
+        assert!(stat.is_err(), "{stat:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_owner_is_refused_and_the_first_goes_on() {
+    let home = fake("answers");
+    let mut first = home.mind();
+    first.feed(feed(&session(1), 1, "words")).await.said();
+    // Another living bridge, as far as the record tells: the process that runs the tests' parent.
+    let record = home.root().join("owner.json");
+    let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+    let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap();
+    let started: u64 = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
+    let mut holder: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    holder["bridge"] = parent.into();
+    holder["bridge_started"] = started.into();
+    std::fs::write(&record, holder.to_string()).unwrap();
+    let ended = home.mind().feed(feed(&session(1), 2, "words")).await;
+    let Ending::Lost { reason } = ended.ending else { panic!("{ended:?}") };
+    assert!(reason.contains("another bridge"), "{reason}");
+    assert_eq!(first.feed(feed(&session(1), 3, "words")).await.said(), "done");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_cli_is_refused_by_name() {
+    let home = fake("answers");
+    std::fs::create_dir_all(&home.config.state).unwrap();
+    let reason = claude::version(&home.config).await.unwrap_err();
+    assert!(reason.contains("2.1.197") && reason.contains("2.1.332"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_missing_is_told_as_lost() {
+    let mut home = fake("answers");
+    home.config.program = "/nowhere/claude".into();
+    check_home(&home, lost).await;
+    assert!(claude::version(&home.config).await.unwrap_err().contains("/nowhere/claude"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_in_a_git_tree_is_refused() {
+    let home = fake("answers");
+    std::fs::create_dir_all(home.path().join(".git")).unwrap();
+    check_home(&home, |ending| matches!(ending, Ending::Refused { reason } if reason.contains("git"))).await;
+}
+
+async fn check_home(home: &Home, expect: impl Fn(&Ending) -> bool) {
+    let ended = home.mind().feed(feed(&session(1), 1, "words")).await;
+    assert!(expect(&ended.ending), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_and_prompt_are_readable_by_us_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = fake("answers");
+    home.mind().feed(feed(&session(3), 1, "words")).await.said();
+    let mode = |path: std::path::PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(home.root()), 0o700);
+    assert_eq!(mode(home.root().join("config")), 0o700);
+    assert_eq!(mode(home.root().join("prompts/3.md")), 0o600);
+    assert_eq!(mode(home.root().join("stderr.log")), 0o600);
+    assert_eq!(std::fs::read_to_string(home.root().join("prompts/3.md")).unwrap(), "You are Eir.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_line_in_flight_is_turned_away() {
+    let home = fake("stalls");
+    let mut mind = home.mind();
+    mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
+    heard(&mut mind).await;
+    assert!(lost(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+    mind.send(MindCommand::Stop(Stop::Busy)).await;
+    assert!(lost(&mind.turn_end(line(1)).await.ending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mind_that_nobody_commands_any_more_ends_its_process() {
+    let home = fake("stalls");
+    let mut mind = home.mind();
+    mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
+    heard(&mut mind).await;
+    drop(mind.handle.commands);
+    mind.task.join_next().await.unwrap().unwrap();
+    assert_eq!(members(group(&home)), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mind_that_is_dropped_leaves_nothing() {
+    let home = fake("deaf");
+    let mut mind = home.mind();
+    mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
+    heard(&mut mind).await;
+    let group = group(&home);
+    mind.crash().await;
+    let begun = Instant::now();
+    // The script's own child sleeps for a second and is not in the way of the next mind.
+    while members(group).len() > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", members(group));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_words_of_a_later_attempt_are_short_only_where_the_session_holds_an_earlier_one() {
+    let home = fake("answers");
+    let mut mind = home.mind();
+    let mut second = feed(&session(1), 2, "words");
+    second.earlier = vec![line(1)];
+    mind.feed(second.clone()).await.said();
+    second.line = line(3);
+    second.earlier = vec![line(1), line(2)];
+    mind.feed(second).await.said();
+    assert_eq!(std::fs::read_to_string(home.root().join("home/fed")).unwrap(), "words\n(retry)\n");
+}

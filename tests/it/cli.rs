@@ -1,0 +1,269 @@
+//! The commands that need nobody else, as operators and their scripts meet them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const GOOD: &str = "[homeserver]\nurl = \"http://127.0.0.1:8008\"\nserver_name = \"hs.test\"\n[mind]\nkind = \"scripted\"\n\
+                    [registers.lounge]\nvoice = \"Short.\"\n[[personas]]\nid = \"eir\"\nname = \"Eir\"\n\
+                    [permissions]\n\"hs.test\" = \"chat\"\n";
+
+/// An operator in a folder of her own.
+struct Operator {
+    dir: TempDir,
+}
+
+/// What she was told.
+struct Told {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Operator {
+    fn new() -> Self {
+        Self { dir: TempDir::new().unwrap() }
+    }
+
+    fn with_config(text: &str) -> Self {
+        let operator = Self::new();
+        fs::write(operator.dir.path().join("bridge.toml"), text).unwrap();
+        operator
+    }
+
+    fn run(&self, arguments: &[&str]) -> Told {
+        self.run_with(arguments, &[])
+    }
+
+    fn run_with(&self, arguments: &[&str], vars: &[(&str, &str)]) -> Told {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_persona-bridge"));
+        command.args(arguments).current_dir(self.dir.path()).env_clear().envs(vars.iter().copied());
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let folder = self.dir.path().canonicalize().unwrap().display().to_string();
+        let text = |bytes| String::from_utf8(bytes).unwrap().replace(&folder, "DIR");
+        Told { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+}
+
+#[test]
+fn the_version_is_told_in_two_ways() {
+    let operator = Operator::new();
+    let told = operator.run(&["--version"]);
+    assert_eq!(
+        (told.code, told.out.as_str()),
+        (0, concat!("persona-bridge ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+    let told = operator.run(&["--version-json"]);
+    let json: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((told.code, json["name"].as_str()), (0, Some("persona-bridge")));
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let operator = Operator::with_config(GOOD);
+    for arguments in [&[][..], &["runn"], &["run"], &["check", "--confg", "x"]] {
+        let told = operator.run(arguments);
+        assert_eq!(told.code, 2, "{arguments:?}");
+        assert!(!told.err.is_empty() && told.out.is_empty(), "{arguments:?}");
+    }
+    let told = operator.run(&["run", "--config", "bridge.toml", "--log", "loud"]);
+    assert_eq!(told.code, 2);
+    assert_eq!(
+        told.err,
+        "persona-bridge: --log loud: not a level; write error, warn, info, debug, trace, or module=level\n"
+    );
+}
+
+#[test]
+fn help_names_the_commands_and_hides_the_guard() {
+    let told = Operator::new().run(&["--help"]);
+    assert_eq!(told.code, 0);
+    for command in
+        ["run", "check", "doctor", "generate-registration", "example-config", "demo", "--log-format"]
+    {
+        assert!(told.out.contains(command), "{command}: {}", told.out);
+    }
+    assert!(!told.out.contains("guard"), "{}", told.out);
+}
+
+#[test]
+fn the_example_goes_to_a_file_or_to_standard_output() {
+    let operator = Operator::new();
+    let example = include_str!("../../config/example.toml");
+    for arguments in [&["example-config"][..], &["example-config", "-"], &["-e"], &["-e", "-"]] {
+        let told = operator.run(arguments);
+        assert_eq!((told.code, told.out.as_str()), (0, example), "{arguments:?}");
+    }
+    let told = operator.run(&["example-config", "bridge.toml"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert_eq!(operator.read("bridge.toml"), example);
+    fs::write(operator.dir.path().join("bridge.toml"), "mine").unwrap();
+    let told = operator.run(&["-e", "bridge.toml"]);
+    assert_eq!(told.code, 1);
+    assert_eq!(
+        told.err,
+        "persona-bridge: bridge.toml exists and is not overwritten; name another file, or `-`\n"
+    );
+    assert_eq!(operator.read("bridge.toml"), "mine");
+}
+
+#[test]
+fn a_registration_is_written_once_and_privately() {
+    let operator = Operator::with_config(GOOD);
+    let told = operator.run(&["generate-registration", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let first = operator.read("registration.yaml");
+    let mode = fs::metadata(operator.dir.path().join("registration.yaml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(
+        first.contains("@persona_[a-z0-9._=-]+:hs\\.test$") && first.contains("rate_limited: false"),
+        "{first}"
+    );
+    assert!(!first.contains("msc4190") && first.contains("receive_ephemeral: false"), "{first}");
+
+    let told = operator.run(&["-g", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 1);
+    assert!(
+        told.err.contains("DIR/registration.yaml exists") && told.err.contains("--force"),
+        "{}",
+        told.err
+    );
+    assert_eq!(operator.read("registration.yaml"), first);
+
+    let told = operator.run(&["-g", "--config", "bridge.toml", "--print"]);
+    assert_eq!(told.code, 0);
+    assert!(told.out.contains("as_token") && told.out != first, "printed tokens are new ones");
+    assert_eq!(operator.read("registration.yaml"), first);
+
+    let told = operator.run(&["-g", "--config", "bridge.toml", "--force"]);
+    assert_eq!(told.code, 0);
+    assert_ne!(operator.read("registration.yaml"), first);
+    assert!(!told.out.contains("as_token"), "no token is shown unasked");
+}
+
+#[test]
+fn check_has_a_line_for_every_part() {
+    let operator = Operator::with_config(GOOD);
+    let told = operator.run(&["check", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 10);
+    let registration = told.out.lines().last().unwrap();
+    assert_eq!(
+        registration,
+        "FAIL registration: there is no registration at DIR/registration.yaml; write one with `persona-bridge \
+         generate-registration --config FILE`"
+    );
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    let told = operator.run(&["check", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 0);
+    assert_eq!(
+        told.out,
+        "ok   config: bridge.toml is well-formed\n\
+         ok   [homeserver]: hs.test at http://127.0.0.1:8008/\n\
+         ok   [appservice]: listens at 127.0.0.1:29600, called at http://127.0.0.1:29600/\n\
+         ok   [store]: DIR/store\n\
+         ok   [mind]: scripted, a stand-in\n\
+         ok   credential: none is needed\n\
+         ok   [talk]: settles in 2000 to 10000 ms\n\
+         ok   [registers]: lounge\n\
+         ok   [[rooms]]: none\n\
+         ok   [[personas]]: @persona_eir:hs.test\n\
+         ok   [permissions]: hs.test\n\
+         ok   registration: DIR/registration.yaml with id persona-bridge and bot @persona-bridge:hs.test\n"
+    );
+}
+
+#[test]
+fn check_ends_as_its_first_failure() {
+    for (from, to, code, line) in [
+        (
+            "server_name",
+            "servername",
+            11,
+            "FAIL [homeserver]: bridge.toml:3: homeserver.servername: unknown key `servername`; did you mean \
+             `server_name`?",
+        ),
+        (
+            "\"scripted\"",
+            "\"claude\"\n[mind.claude]\ncredential = { env = \"NOBODY\" }",
+            19,
+            "FAIL [mind]: bridge.toml:6: mind.claude.program: there is no program `claude`; install it with `npm install \
+             -g @anthropic-ai/claude-code-linux-x64@2.1.332` and name its `claude` here",
+        ),
+        (
+            "\"hs.test\" = \"chat\"",
+            "\"hs.test\" = \"block\"",
+            0,
+            "WARN [permissions]: bridge.toml:11: permissions: nobody may talk to the Personas; add a line such as \
+             \"your.server\" = \"chat\"",
+        ),
+        (
+            "[mind]",
+            "[appservice]\nlisten = \"0.0.0.0:29600\"\nurl = \"http://127.0.0.1:29600\"\n[mind]",
+            0,
+            "WARN [appservice]: bridge.toml:5: appservice.listen: 0.0.0.0 can be reached from other machines; bind \
+             127.0.0.1 and put a proxy before it, unless you mean it",
+        ),
+    ] {
+        let operator = Operator::with_config(GOOD);
+        assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+        fs::write(operator.dir.path().join("bridge.toml"), GOOD.replacen(from, to, 1)).unwrap();
+        let told = operator.run(&["check", "--config", "bridge.toml"]);
+        assert_eq!(told.code, code, "{to}: {}", told.out);
+        assert!(told.out.lines().any(|said| said == line), "{line} is not in\n{}", told.out);
+    }
+}
+
+#[test]
+fn a_config_that_is_not_there_is_10() {
+    for command in ["run", "check", "doctor"] {
+        let told = Operator::new().run(&[command, "--config", "gone.toml"]);
+        assert_eq!(told.code, 10, "{command}");
+        let said = format!("{}{}", told.out, told.err);
+        assert!(
+            said.contains("write one with `persona-bridge example-config gone.toml`"),
+            "{command}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_persona_outside_the_registration_is_17() {
+    let operator = Operator::with_config(GOOD);
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    let vars = [("PERSONA_BRIDGE__APPSERVICE__USER_PREFIX", "ghost_")];
+    let told = operator.run_with(&["check", "--config", "bridge.toml"], &vars);
+    assert_eq!(told.code, 17, "{}", told.out);
+    let line = told.out.lines().find(|line| line.starts_with("FAIL namespace: ")).unwrap();
+    assert!(line.contains("@ghost_eir:hs.test is outside the namespace"), "{line}");
+}
+
+#[test]
+fn a_registration_that_everyone_reads_is_a_warning() {
+    let operator = Operator::with_config(GOOD);
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    let path = operator.dir.path().join("registration.yaml");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let told = operator.run(&["check", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 0);
+    let said = "WARN registration: DIR/registration.yaml can be read by everyone (mode 0644); run `chmod o-rwx \
+                DIR/registration.yaml`; it holds both tokens";
+    assert!(told.out.lines().any(|line| line == said), "{}", told.out);
+}
+
+#[test]
+fn run_names_a_port_that_is_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("listen = \"{}\"", taken.local_addr().unwrap());
+    let operator = Operator::with_config(&GOOD.replace("[mind]", &format!("[appservice]\n{listen}\n[mind]")));
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    let told = operator.run(&["run", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 1, "{}", told.err);
+    assert!(told.err.contains("Set [appservice] listen to a free address"), "{}", told.err);
+}

@@ -1,0 +1,129 @@
+//! Live minds in bounds, and leaving in peace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+
+use super::stage::{BRAGE, EIR, counts, on_both};
+use super::world::{World, usual};
+use crate::fake::homeserver::{Fault, Flavour};
+
+#[test]
+fn with_one_place_both_are_answered_in_turn() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.max_live = 1;
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_millis(300), ..usual() });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        for n in 0..3 {
+            stage.alice().say(&swarm, &format!("Eir and Brage, number-{n}."));
+            stage.said(&swarm, EIR, n + 1).await;
+            stage.said(&swarm, BRAGE, n + 1).await;
+        }
+    });
+    let mut times: Vec<u64> =
+        ["eir", "brage"].iter().flat_map(|who| world.fed(who)).map(|fed| fed.at).collect();
+    times.sort_unstable();
+    assert_eq!(times.len(), 6);
+    assert!(times.windows(2).all(|two| two[1] - two[0] >= 300), "never two at once: {times:?}");
+}
+
+#[test]
+fn a_turn_that_waits_holds_no_place() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.max_live = 1;
+    let limited = persona_bridge::persona::Ending::Transient {
+        reason: "plan limit".into(),
+        retry_after: Some(Duration::from_secs(3_600)),
+    };
+    world.stumbles([Outcome::Ends(limited)]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, first");
+        stage.until("she was asked", || stage.thoughts("eir") == 1).await;
+        stage.pass(100).await;
+        stage.alice().say(&swarm, "Brage, second");
+        stage.said(&swarm, BRAGE, 1).await;
+        stage.pass(3_700_000).await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("first", 1)]);
+    });
+}
+
+#[test]
+fn told_to_leave_she_finishes_her_turn_and_the_outbox_drains() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_millis(150), ..usual() });
+        let (swarm, left) = world.play_and_leave(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.home.fail_when(1, Fault::Limited(Duration::from_millis(600)), |seen| {
+                seen.path.contains("/send/")
+            });
+            stage.alice().say(&swarm, "Eir, one last thing");
+            stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+            swarm
+        });
+        counts(&world.home.bodies(&swarm, EIR), &[("one last thing", 1)]);
+        assert!(left < Duration::from_secs(6), "{left:?}");
+        assert_eq!(world.store().counts().outbox, 0);
+        let typing: Vec<bool> = world.home.typing().into_iter().map(|shown| shown.2).collect();
+        assert_eq!(typing.last(), Some(&false), "typing ends");
+    });
+}
+
+#[test]
+fn told_to_leave_nothing_new_is_begun() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.settle.quiet = Duration::from_millis(500);
+    world.config.settle.cap = Duration::from_millis(500);
+    let (swarm, _) = world.play_and_leave(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, too late");
+        stage.pass(100).await;
+        swarm
+    });
+    assert_eq!(world.fed("eir"), []);
+    world.play(async |stage| drop(stage.said(&swarm, EIR, 1).await));
+    counts(&world.home.bodies(&swarm, EIR), &[("too late", 1)]);
+}
+
+#[test]
+fn a_stuck_turn_is_left_after_the_grace_and_fed_again_with_the_same_words() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.stumbles([Outcome::Stalls]);
+        let (swarm, left) = world.play_and_leave(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.alice().say(&swarm, "Eir, are you stuck?");
+            stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+            swarm
+        });
+        assert!((Duration::from_millis(200)..Duration::from_secs(6)).contains(&left), "{left:?}");
+        assert!(world.home.bodies(&swarm, EIR).is_empty());
+        world.play(async |stage| {
+            stage.said(&swarm, EIR, 1).await;
+            stage.calm().await;
+        });
+        counts(&world.home.bodies(&swarm, EIR), &[("are you stuck?", 1)]);
+        let fed = world.fed("eir");
+        assert_eq!(fed.len(), 2);
+        assert_eq!(fed[0].words, fed[1].words, "the same line again, not a new attempt");
+    });
+}
+
+#[test]
+fn what_the_outbox_cannot_send_in_its_moment_is_sent_by_the_next_life() {
+    let mut world = World::new(Flavour::Synapse);
+    let (swarm, left) = world.play_and_leave(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.home.fail_when(1, Fault::Limited(Duration::from_secs(60)), |seen| seen.path.contains("/send/"));
+        stage.alice().say(&swarm, "Eir, hurry");
+        stage.calm().await;
+        swarm
+    });
+    assert!(left < Duration::from_secs(10), "{left:?}");
+    assert_eq!(world.store().counts().outbox, 1);
+    world.play(async |stage| drop(stage.said(&swarm, EIR, 1).await));
+    counts(&world.home.bodies(&swarm, EIR), &[("hurry", 1)]);
+}

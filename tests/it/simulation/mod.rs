@@ -1,0 +1,12 @@
+//! The whole bridge on virtual time: scenes that people play with it, and its power cut at every millisecond.
+
+mod crash;
+mod hearing;
+mod limits;
+mod model;
+mod outages;
+mod rooms;
+mod sending;
+mod stage;
+mod turns;
+mod world;

@@ -1,0 +1,400 @@
+//! Which rooms she comes into, where hearing begins, and what she leaves alone.
+
+use std::time::Duration;
+
+use persona_bridge::bridge::BridgeError;
+use persona_bridge::conversation::{Level, RegisterName};
+use serde_json::json;
+
+use super::stage::{BOT, BRAGE, EIR, Stage, counts, is_joined, on_both, swarm};
+use super::world::World;
+use crate::fake::homeserver::{Fault, Flavour, Membership};
+
+/// The reason with which somebody left.
+fn reason(stage: &Stage, room: &str, user: &str) -> String {
+    let state = stage.home.state_of(room, "m.room.member", user).unwrap_or_default();
+    state["reason"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn configured_rooms_are_made_in_our_namespace_and_joined() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| drop(stage.swarm().await));
+        let room = swarm(&world.home).expect("it was made");
+        world.play(async |stage| drop(stage.swarm().await));
+        assert_eq!(swarm(&world.home), Some(room), "it is made once");
+    });
+}
+
+#[test]
+fn a_configured_room_that_is_closed_is_told_and_entered_by_invite() {
+    let mut world = World::new(Flavour::Synapse);
+    let alias = "#lounge:hs.test".parse().expect("an alias");
+    let register = RegisterName("swarm".into());
+    world.config.rooms.insert(alias, register);
+    world.config.personas[0].rooms.push("#lounge:hs.test".parse().expect("an alias"));
+    world.play(async |stage| {
+        stage.swarm().await;
+        stage.pass(50).await;
+        counts(&stage.told(), &[("cannot join #lounge:hs.test", 1)]);
+        let lounge = stage.alice().create_closed_room("lounge");
+        let early = stage.alice().invite(&lounge, EIR);
+        assert!(!early.is_empty());
+        stage.joins(&lounge, EIR).await;
+        stage.pass(50).await;
+        stage.alice().say(&lounge, "Eir, welcome");
+        stage.said(&lounge, EIR, 1).await;
+    });
+    assert!(world.words("eir").contains("in register swarm"), "{}", world.words("eir"));
+}
+
+#[test]
+fn a_configured_room_that_appears_later_is_joined_by_a_pass() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.reconcile = Duration::from_secs(1);
+    world.config.rooms.insert("#plaza:hs.test".parse().expect("an alias"), RegisterName("swarm".into()));
+    world.config.personas[0].rooms.push("#plaza:hs.test".parse().expect("an alias"));
+    world.play(async |stage| {
+        stage.swarm().await;
+        let plaza = stage.alice().create_public_room("plaza");
+        stage.joins(&plaza, EIR).await;
+        stage.pass(50).await;
+        stage.alice().say(&plaza, "Eir, welcome");
+        stage.said(&plaza, EIR, 1).await;
+    });
+}
+
+#[test]
+fn what_is_said_between_invite_and_join_is_heard() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage
+                .home
+                .fail_when(1, Fault::Limited(Duration::from_millis(300)), |seen| seen.path.contains("/join"));
+            let room = stage.alice().create_dm(EIR);
+            stage.alice().say(&room, "before-the-join");
+            stage.pass(20).await;
+            stage.alice().say(&room, "still-before");
+            assert!(!is_joined(&stage.home, &room, EIR));
+            stage.joins(&room, EIR).await;
+            stage.calm().await;
+            counts(&stage.home.bodies(&room, EIR), &[("before-the-join", 1), ("still-before", 1)]);
+        });
+    });
+}
+
+#[test]
+fn what_was_said_before_her_invite_is_context_and_never_mail() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.default_register = Some(RegisterName("swarm".into()));
+        world.play(async |stage| {
+            stage.swarm().await;
+            let room = stage.alice().create_room("old");
+            for n in 0..30 {
+                stage.alice().say(&room, &format!("Eir, old-{n}."));
+            }
+            stage.alice().invite(&room, EIR);
+            stage.joins(&room, EIR).await;
+            stage.calm().await;
+            assert_eq!(stage.thoughts("eir"), 0, "nothing of it wakes her");
+            stage.alice().say(&room, "Eir, new");
+            stage.said(&room, EIR, 1).await;
+        });
+        let words = world.words("eir");
+        assert!(words.contains("1 new"), "{words}");
+        let earlier = words.matches("\nearlier ").count();
+        assert!((15..=20).contains(&earlier), "{flavour:?}: {earlier} in {words}");
+    });
+}
+
+#[test]
+fn a_dm_is_known_by_its_invite_alone() {
+    let mut world = World::new(Flavour::Synapse);
+    world.play(async |stage| {
+        stage.swarm().await;
+        let direct = stage.dm(&stage.alice(), EIR).await;
+        stage.alice().say(&direct, "no name needed");
+        stage.said(&direct, EIR, 1).await;
+        let pair = stage.alice().create_room("Eir");
+        stage.alice().invite(&pair, EIR);
+        stage.calm().await;
+        assert_eq!(stage.home.membership(&pair, EIR), Some(Membership::Leave), "two people make no DM");
+        assert!(reason(stage, &pair, EIR).contains("not one of mine"), "{}", reason(stage, &pair, EIR));
+    });
+    assert!(world.words("eir").starts_with("# mail for you in a direct room"));
+}
+
+#[test]
+fn another_room_takes_the_default_register() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.default_register = Some(RegisterName("swarm".into()));
+    world.play(async |stage| {
+        stage.swarm().await;
+        let pair = stage.alice().create_room("Eir");
+        stage.alice().invite(&pair, EIR);
+        stage.joins(&pair, EIR).await;
+        stage.pass(50).await;
+        stage.alice().say(&pair, "no name, no turn");
+        stage.calm().await;
+        assert_eq!(stage.thoughts("eir"), 0);
+        stage.alice().say(&pair, "Eir, now");
+        stage.said(&pair, EIR, 1).await;
+    });
+    assert!(world.words("eir").starts_with("# mail for you in register swarm"));
+}
+
+#[test]
+fn who_may_not_chat_may_not_invite() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.permissions.0.insert("@mallory:hs.test".to_owned(), Level::Block);
+        world.play(async |stage| {
+            stage.swarm().await;
+            let mallory = stage.home.user("mallory");
+            let room = mallory.create_dm(EIR);
+            mallory.say(&room, "let me in");
+            stage.calm().await;
+            assert_eq!(stage.home.membership(&room, EIR), Some(Membership::Leave));
+            assert!(reason(stage, &room, EIR).contains("not allowed"));
+        });
+        assert_eq!(world.fed("eir"), []);
+    });
+}
+
+#[test]
+fn an_invite_that_no_transaction_brought_is_decided_alike() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.reconcile = Duration::from_secs(1);
+        world.config.permissions.0.insert("@mallory:hs.test".to_owned(), Level::Block);
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage.home.set_silent(true);
+            let direct = stage.alice().create_dm(EIR);
+            stage.alice().say(&direct, "unpushed");
+            let pair = stage.alice().create_room("Eir");
+            stage.alice().invite(&pair, EIR);
+            let blocked = stage.home.user("mallory").create_dm(EIR);
+            stage.said(&direct, EIR, 1).await;
+            stage
+                .until("both others are refused", || {
+                    [&pair, &blocked]
+                        .iter()
+                        .all(|room| stage.home.membership(room, EIR) == Some(Membership::Leave))
+                })
+                .await;
+            assert!(reason(stage, &pair, EIR).contains("not one of mine"));
+            assert!(reason(stage, &blocked, EIR).contains("not allowed"));
+        });
+        let words = world.words("eir");
+        assert!(words.starts_with("# mail for you in a direct room"), "{words}");
+        assert!(words.contains("late by 0 min"), "{words}");
+    });
+}
+
+#[test]
+fn a_lost_invite_of_a_second_persona_begins_at_the_invite_too() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.reconcile = Duration::from_secs(1);
+        world.config.default_register = Some(RegisterName("swarm".into()));
+        world.play(async |stage| {
+            stage.swarm().await;
+            let room = stage.alice().create_room("both");
+            stage.alice().invite(&room, BRAGE);
+            stage.joins(&room, BRAGE).await;
+            stage.pass(50).await;
+            stage.home.set_silent(true);
+            stage
+                .home
+                .fail_when(1, Fault::Limited(Duration::from_millis(700)), |seen| seen.path.contains("/join"));
+            stage.alice().invite(&room, EIR);
+            stage.alice().say(&room, "Eir, at once");
+            stage.said(&room, EIR, 1).await;
+            stage.calm().await;
+        });
+        counts(&[world.words("eir")], &[("Eir, at once", 1)]);
+    });
+}
+
+#[test]
+fn an_invite_found_by_asking_survives_a_crash_before_it_is_seated() {
+    for cut in 0..30 {
+        let mut world = World::new(Flavour::Synapse);
+        let room = world.play(async |stage| {
+            stage.swarm().await;
+            stage.home.set_silent(true);
+            let room = stage.alice().create_dm(EIR);
+            stage.home.lose_queue();
+            room
+        });
+        // The invite is found at the start; a crash comes at any millisecond after the join.
+        world.play(async |stage| {
+            stage.joins(&room, EIR).await;
+            stage.pass(cut).await;
+        });
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage.home.set_silent(false);
+            stage.alice().say(&room, "still there?");
+            stage
+                .until(&format!("cut {cut} ms after the join"), || !stage.home.bodies(&room, EIR).is_empty())
+                .await;
+        });
+    }
+}
+
+#[test]
+fn a_store_that_was_deleted_feeds_nothing_old_and_operators_are_told() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        let (swarm, direct) = world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            let direct = stage.dm(&stage.alice(), EIR).await;
+            for n in 0..5 {
+                stage.alice().say(&swarm, &format!("Eir, old-{n}"));
+                stage.alice().say(&direct, &format!("old-{n}"));
+            }
+            stage.calm().await;
+            (swarm, direct)
+        });
+        let before = world.fed("eir").len();
+        world.delete_store();
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage.calm().await;
+            assert_eq!(stage.thoughts("eir"), before, "nothing old is fed");
+            counts(&stage.told(), &[("was in", 2), ("not answered", 2)]);
+            stage.alice().say(&direct, "new-word");
+            stage.alice().say(&swarm, "Eir, new-word");
+            stage.calm().await;
+            for room in [&swarm, &direct] {
+                counts(&stage.home.bodies(room, EIR), &[("new-word", 1)]);
+            }
+        });
+        for fed in &world.fed("eir")[before..] {
+            assert!(fed.words.contains("1 new"), "{}", fed.words);
+        }
+    });
+}
+
+#[test]
+fn a_control_room_that_is_gone_stops_the_start_with_the_remedy() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| drop(stage.swarm().await));
+        let control = world.home.alias("#persona_control-00000000000000000000000000000007:hs.test");
+        let control = control.expect("it was made");
+        world.home.user("alice").kick(&control, BOT);
+        let error = world.refuses();
+        assert!(matches!(error, BridgeError::ControlRoomGone { .. }), "{error}");
+        assert!(error.to_string().contains("Set [store] path to a new folder"), "{error}");
+    });
+}
+
+#[test]
+fn an_encrypted_dm_gets_one_plain_notice_ever_and_nothing_else() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        let room = world.play(async |stage| {
+            stage.swarm().await;
+            let room = stage.alice().create_encrypted_dm(EIR);
+            stage.joins(&room, EIR).await;
+            stage.said(&room, EIR, 1).await;
+            room
+        });
+        for _ in 0..2 {
+            world.home.lose_idempotency();
+            world.play(async |stage| {
+                stage.swarm().await;
+                let content = json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" });
+                stage.alice().say_content(&room, "m.room.encrypted", content);
+                stage.alice().say(&room, "a plain word in an encrypted room");
+                stage.alice().encrypt(&room);
+                stage.calm().await;
+            });
+        }
+        let bodies = world.home.bodies(&room, EIR);
+        assert_eq!(bodies.len(), 1, "{bodies:?}");
+        assert!(bodies[0].contains("encrypted") && bodies[0].contains(EIR), "{bodies:?}");
+        let notice =
+            world.home.timeline(&room).into_iter().find(|e| e.sender == EIR && e.kind == "m.room.message");
+        assert_eq!(notice.expect("it was sent").content["msgtype"], "m.notice");
+        assert_eq!(world.fed("eir"), []);
+        assert!(world.home.typing().iter().all(|(at, ..)| *at != room));
+        assert!(world.home.receipts().iter().all(|(at, ..)| *at != room));
+    });
+}
+
+#[test]
+fn encryption_that_comes_later_ends_all_but_the_notice() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.script = std::sync::Arc::new(|_, _| persona_bridge::mind::scripted::Scripted {
+            thinking: Duration::from_millis(200),
+            ..super::world::usual()
+        });
+        let room = world.play(async |stage| {
+            stage.swarm().await;
+            let room = stage.dm(&stage.alice(), EIR).await;
+            stage.alice().say(&room, "first");
+            stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+            stage.pass(20).await;
+            stage.alice().encrypt(&room);
+            stage.pass(20).await;
+            stage.alice().say(&room, "second");
+            stage.pass(2_000).await;
+            room
+        });
+        let bodies = world.home.bodies(&room, EIR);
+        assert_eq!(bodies.len(), 1, "{bodies:?}");
+        assert!(bodies[0].contains("encrypted"), "{bodies:?}");
+        assert_eq!(world.fed("eir").len(), 1, "her session is not bothered with a reply that has no place");
+        let shown: Vec<bool> =
+            world.home.typing().into_iter().filter(|(at, ..)| *at == room).map(|t| t.2).collect();
+        assert_eq!(shown.last(), Some(&false), "typing ends: {shown:?}");
+    });
+}
+
+#[test]
+fn mail_that_waits_when_encryption_comes_is_answered_nowhere_in_that_room() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.settle.quiet = Duration::from_millis(300);
+    world.config.settle.cap = Duration::from_millis(900);
+    let room = world.play(async |stage| {
+        stage.swarm().await;
+        let room = stage.dm(&stage.alice(), EIR).await;
+        stage.alice().say(&room, "first");
+        stage.pass(50).await;
+        stage.alice().encrypt(&room);
+        stage.pass(3_000).await;
+        room
+    });
+    let bodies = world.home.bodies(&room, EIR);
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    assert!(bodies[0].contains("encrypted"), "{bodies:?}");
+    assert!(world.home.typing().iter().all(|(at, ..)| *at != room), "{:?}", world.home.typing());
+    assert!(world.home.receipts().iter().all(|(at, ..)| *at != room), "{:?}", world.home.receipts());
+}
+
+#[test]
+fn a_room_is_not_looked_at_before_she_has_joined() {
+    // Conduit decides for good what she may see when she asks first.
+    let mut world = World::new(Flavour::Conduit);
+    world.config.reconcile = Duration::from_millis(100);
+    world.play(async |stage| {
+        stage.swarm().await;
+        stage
+            .home
+            .fail_when(1, Fault::Limited(Duration::from_millis(700)), |seen| seen.path.contains("/join"));
+        let room = stage.alice().create_dm(EIR);
+        stage.alice().say(&room, "before-the-join");
+        stage.joins(&room, EIR).await;
+        stage.calm().await;
+        counts(&stage.home.bodies(&room, EIR), &[("before-the-join", 1)]);
+    });
+}
