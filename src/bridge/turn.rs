@@ -13,7 +13,7 @@ use super::presence::Presence;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
 use crate::conversation::prompt;
-use crate::conversation::{Batch, Lane, LineId, Millis};
+use crate::conversation::{Batch, Delivery, Lane, LineId, Millis};
 use crate::mind::Feed;
 use crate::persona::session::{Continuation, Fingerprint, Session, next_session, resume_or_renew};
 use crate::persona::{Ending, OpenTurn, Troubles, Verdict, verdict};
@@ -76,11 +76,7 @@ impl Turns {
         let waiting = self.shared.ready_mail(id)?;
         let of_lane = waiting.iter().filter(|mail| mail.lane == *lane).map(|mail| mail.seq);
         let seqs: Vec<u64> = of_lane.take(2 * BATCH_DELIVERIES).collect();
-        let mut deliveries = self.shared.store.deliveries(id, &seqs)?;
-        if deliveries.iter().any(|delivery| delivery.late) {
-            // What was read back is numbered behind what was pushed before it, though it was said earlier.
-            deliveries.sort_by_key(|delivery| (delivery.said, delivery.seq));
-        }
+        let deliveries = as_said(self.shared.store.deliveries(id, &seqs)?);
         let mut bytes = 0;
         let fitting = deliveries.iter().take(BATCH_DELIVERIES).take_while(|delivery| {
             let first = bytes == 0;
@@ -272,6 +268,22 @@ impl Turns {
         }
         Ok(reason)
     }
+}
+
+/// Puts what was read back, numbered behind what was pushed before it, where it was said; what came one way keeps the
+/// server's order.
+fn as_said(deliveries: Vec<Delivery>) -> Vec<Delivery> {
+    let (late, pushed): (Vec<_>, Vec<_>) = deliveries.into_iter().partition(|delivery| delivery.late);
+    let mut late = late.into_iter().peekable();
+    let mut ordered = Vec::new();
+    for delivery in pushed {
+        while let Some(earlier) = late.next_if(|late| late.said <= delivery.said) {
+            ordered.push(earlier);
+        }
+        ordered.push(delivery);
+    }
+    ordered.extend(late);
+    ordered
 }
 
 /// The labels of events a batch refers to, by event.
