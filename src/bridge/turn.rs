@@ -290,3 +290,39 @@ fn as_said(deliveries: Vec<Delivery>) -> Vec<Delivery> {
 pub(crate) fn labels_of(batch: &Batch) -> BTreeMap<ruma::OwnedEventId, String> {
     batch.deliveries.iter().map(|d| (d.event.clone(), format!("m{}", d.seq))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use ruma::{event_id, room_id, user_id};
+
+    use super::*;
+    use crate::conversation::DeliveryKind;
+
+    fn mail(seq: u64, said: u64, late: bool) -> Delivery {
+        let room = room_id!("!a:hs.test").to_owned();
+        Delivery {
+            seq,
+            lane: Lane::Direct(room.clone()),
+            room,
+            sender: user_id!("@a:hs.test").to_owned(),
+            sender_name: None,
+            event: event_id!("$e").to_owned(),
+            kind: DeliveryKind::Text,
+            text: "x".into(),
+            thread: None,
+            reply_to: None,
+            addressed: true,
+            late,
+            said: Millis(said),
+            heard: Millis(said),
+        }
+    }
+
+    #[test]
+    fn late_mail_goes_where_it_was_said_and_what_came_one_way_keeps_its_order() {
+        let pushed = [mail(1, 30, false), mail(2, 29, false), mail(3, 50, false)];
+        let late = [mail(4, 10, true), mail(5, 9, true), mail(6, 60, true)];
+        let order = as_said(pushed.into_iter().chain(late).collect());
+        assert_eq!(order.iter().map(|mail| mail.seq).collect::<Vec<_>>(), [4, 5, 1, 2, 3, 6]);
+    }
+}
