@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use persona_bridge::demo::homeserver::Kind;
 use persona_bridge::mind::claude::PINNED_VERSION;
@@ -10,6 +11,9 @@ use persona_bridge::mind::claude::PINNED_VERSION;
 use crate::bridge::{Bridge, PROGRAM, Setup};
 use crate::servers::{self, Server};
 use crate::tools;
+
+/// How long the homeserver may take to reach a bridge that has just begun.
+const READY: Duration = Duration::from_secs(60);
 
 /// The commands of the documents: the lines after `$ ` in `console` fences.
 fn commands() -> Vec<(String, String)> {
@@ -56,53 +60,69 @@ impl<'a> Operator<'a> {
         Self { server, setup: Setup { mind, ..Setup::default() }, dir, bridge: None }
     }
 
-    async fn follow(&mut self, command: &str) {
+    /// Does what a command says; the fault is all that it answered.
+    async fn follow(&mut self, command: &str) -> Result<(), String> {
         let words: Vec<&str> = command.split(' ').collect();
         match words.as_slice() {
             ["persona-bridge", "run", "--config", "bridge.toml"] => {
                 self.bridge = Some(Bridge::spawn(self.server, &self.setup).await);
-                let beside = self.persona_bridge(&["doctor", "--config", "bridge.toml"]).await;
-                assert!(
-                    beside.contains("the bridge runs") && beside.contains("the bridge that runs"),
-                    "{beside}"
-                );
+                self.is_ready().await?;
+                let beside = self.persona_bridge(&["doctor", "--config", "bridge.toml"]).await?;
+                let both = beside.contains("the bridge runs") && beside.contains("the bridge that runs");
+                both.then_some(()).ok_or(format!("the doctor beside it: {beside}"))
             }
             ["persona-bridge", arguments @ ..] => {
-                self.persona_bridge(arguments).await;
+                self.persona_bridge(arguments).await?;
                 self.afterwards(arguments[0]);
+                Ok(())
             }
             ["curl", "-fsS", url] => {
                 let page = url.strip_prefix("http://127.0.0.1:29600/").expect("the default address");
-                let answer = self.bridge.as_ref().expect("it runs").get(page).await.expect("an answer");
-                assert_eq!(answer.0, 200, "{}", answer.1);
+                if page == "ready" {
+                    self.is_ready().await?;
+                }
+                let answer = self.bridge.as_ref().expect("it runs").get(page).await;
+                let good = answer.as_ref().is_some_and(|(status, _)| *status == 200);
+                good.then_some(()).ok_or(format!("{answer:?}"))
             }
             ["kill", "-TERM", "$(pidof", "persona-bridge)"] => {
                 let status = self.bridge.as_mut().expect("it runs").stop().await.expect("it ran");
-                assert!(status.success(), "{status}");
+                status.success().then_some(()).ok_or(status.to_string())
             }
             ["tar", ..] => {
                 // Nobody has thought yet.
                 fs::create_dir_all(self.dir.join("minds")).unwrap();
-                let status =
-                    Command::new("sh").arg("-c").arg(command).current_dir(&self.dir).status().unwrap();
-                assert!(status.success() && self.dir.join("backup.tar.gz").exists(), "{command}");
+                let output =
+                    Command::new("sh").arg("-c").arg(command).current_dir(&self.dir).output().unwrap();
+                let good = output.status.success() && self.dir.join("backup.tar.gz").exists();
+                good.then_some(()).ok_or(said(&output))
             }
             ["npm", "install", "--prefix", "/opt/claude", package] => {
-                assert_eq!(package.rsplit_once('@').unwrap().1, PINNED_VERSION);
+                let version = package.rsplit_once('@').unwrap().1;
+                (version == PINNED_VERSION).then_some(()).ok_or(format!("{PINNED_VERSION} is pinned"))
             }
             [program, "--version"] if program.starts_with("/opt/claude/") => claude(program),
-            _ => panic!("no test runs `{command}`"),
+            _ => Err("no test runs it".to_owned()),
         }
     }
 
-    async fn persona_bridge(&self, arguments: &[&str]) -> String {
+    /// Waits until the homeserver has reached the bridge, as its operator does.
+    async fn is_ready(&self) -> Result<(), String> {
+        let bridge = self.bridge.as_ref().expect("it runs");
+        let ready = async {
+            while !bridge.is_ready().await {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let Err(_) = tokio::time::timeout(READY, ready).await else { return Ok(()) };
+        Err(format!("never ready: {:?}", bridge.get("ready").await))
+    }
+
+    async fn persona_bridge(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = tokio::process::Command::new(PROGRAM);
         let output =
             command.args(arguments).current_dir(&self.dir).kill_on_drop(true).output().await.unwrap();
-        let said =
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        said
+        if output.status.success() { Ok(said(&output)) } else { Err(said(&output)) }
     }
 
     /// What the operator does by hand after a command.
@@ -123,13 +143,21 @@ impl<'a> Operator<'a> {
     }
 }
 
+fn said(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{}: {out}{err}", output.status)
+}
+
 /// The program that tests install lies where the documents install it, and says its version.
-fn claude(documented: &str) {
-    let Some(program) = tools::claude_program() else { return };
+fn claude(documented: &str) -> Result<(), String> {
+    let Some(program) = tools::claude_program() else { return Ok(()) };
     let below = documented.strip_prefix("/opt/claude/").unwrap();
-    assert!(program.ends_with(below), "{} is not at {below}", program.display());
+    if !program.ends_with(below) {
+        return Err(format!("{} is not at {below}", program.display()));
+    }
     let output = Command::new(program).arg("--version").output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with(PINNED_VERSION));
+    let pinned = String::from_utf8_lossy(&output.stdout).starts_with(PINNED_VERSION);
+    pinned.then_some(()).ok_or(said(&output))
 }
 
 #[tokio::test]
@@ -141,7 +169,8 @@ async fn every_command_of_the_documents_does_what_they_say() {
     assert!(commands.len() >= 10, "{commands:?}");
     for (document, command) in commands {
         servers::aloud(&format!("{document}: {command}"));
-        operator.follow(&command).await;
+        let followed = operator.follow(&command).await;
+        assert!(followed.is_ok(), "{document}: `{command}`: {:?}", followed.unwrap_err());
     }
 }
 

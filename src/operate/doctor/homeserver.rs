@@ -1,5 +1,7 @@
 //! The probes that ask the homeserver, in the order in which each needs the one before.
 
+use std::time::Duration;
+
 use ruma::{OwnedEventId, OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId, UserId};
 
 use super::diagnose::{Ping, ProbeAnswer};
@@ -63,18 +65,25 @@ fn masquerade(user: &UserId, device: Option<&str>) -> Identity {
     Identity { user: user.to_owned(), device: device.map(str::to_owned), token: None }
 }
 
-/// How often a ping whose connection failed is asked for.
-const PINGS: usize = 6;
+/// The pauses between pings whose connection failed: a homeserver fails once on each connection that it had open to a
+/// bridge that is gone, and a busy one notices late.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 
 async fn ping(patient: &Patient, client: &Client, ear: ear::Bound) -> ProbeAnswer {
     let ask = || client.ping(&patient.registration.id, patient.request.as_str());
     let call = async {
         let mut answer = ask().await;
-        // Each connection that it had open to a bridge that is gone fails once.
-        for _ in 1..PINGS {
+        for pause in PAUSES {
             if !answer.as_ref().is_err_and(|error| error.errcode == "M_CONNECTION_FAILED") {
                 break;
             }
+            tokio::time::sleep(pause).await;
             answer = ask().await;
         }
         answer
