@@ -9,6 +9,7 @@ pub mod file;
 mod mind;
 mod overrides;
 mod personas;
+pub mod prices;
 mod reading;
 pub mod server;
 mod source;

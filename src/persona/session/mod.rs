@@ -1,0 +1,11 @@
+//! A Persona's session: which one it is, what its requests cost, and what is to be done with it.
+//!
+//! Pure: it never meets a clock, a file or a process. Prices are data (`config/prices.toml`); nothing here names a model.
+
+pub mod identity;
+pub mod ledger;
+pub mod price;
+
+pub use identity::{Continuation, Fingerprint, Session, next_session, resume_or_renew, session_id};
+pub use ledger::{CacheVerdict, Cause, Request};
+pub use price::{Price, Prices, Tariff, Tokens, Ttl, Usd};
