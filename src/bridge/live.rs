@@ -132,8 +132,8 @@ impl Live {
         match event {
             None => return Err(BridgeError::Task { name: format!("mind of {}", self.id) }),
             Some(MindEvent::Heard { line }) => self.turns.heard(line),
-            Some(MindEvent::TurnEnded { line, ending, from_record, closed }) => {
-                tracing::debug!(persona = %self.id, %line, from_record, "turn ended");
+            Some(MindEvent::TurnEnded { line, ending, usage, from_record, closed }) => {
+                tracing::debug!(persona = %self.id, %line, from_record, ?usage, "turn ended");
                 if !from_record && matches!(ending, Ending::Answered { .. }) {
                     Halt::BeforeCommit.reached(self.shared.config.halt);
                 }

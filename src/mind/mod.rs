@@ -8,9 +8,9 @@ pub mod scripted;
 use tokio::sync::mpsc;
 
 use crate::conversation::LineId;
-use crate::persona::Ending;
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
+use crate::persona::{Ending, Usage};
 
 /// The two channels of a running mind.
 #[derive(Debug)]
@@ -63,6 +63,8 @@ pub enum MindEvent {
         line: LineId,
         /// How.
         ending: Ending,
+        /// What it used, as far as that was measured.
+        usage: Usage,
         /// Whether it was taken from the session's file.
         from_record: bool,
         /// Whether no process lives any more: [`MindEvent::Exited`] follows, and nothing is to be fed before it.

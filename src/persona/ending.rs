@@ -13,8 +13,6 @@ pub enum Ending {
     Answered {
         /// The structured output, as JSON text.
         reply: String,
-        /// What it used.
-        usage: Usage,
     },
     /// It may work later: 429, 5xx, network, timeout, plan limit.
     Transient {
@@ -50,21 +48,6 @@ pub enum Ending {
         /// A fixed phrase.
         reason: String,
     },
-}
-
-/// Tokens of the last API request of an attempt, and money of the process so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Uncached input tokens.
-    pub input: u64,
-    /// Tokens read from the prompt cache.
-    pub cache_read: u64,
-    /// Tokens written to the prompt cache.
-    pub cache_creation: u64,
-    /// Output tokens.
-    pub output: u64,
-    /// `total_cost_usd`, cumulative for the process.
-    pub total_cost_usd: f64,
 }
 
 /// What went wrong with a turn so far, written down with it.
@@ -161,7 +144,7 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// fresh session would fail in the next one too.
 pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
     match ending {
-        Ending::Answered { reply, usage: _ } => Verdict::Commit { reply },
+        Ending::Answered { reply } => Verdict::Commit { reply },
         Ending::Transient { reason: _, retry_after } => transient(retry_after, before),
         Ending::Final { reason } => final_ending(reason, before),
         Ending::Invalid { fault } => invalid(fault, before),

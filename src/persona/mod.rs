@@ -6,6 +6,8 @@ pub mod decide;
 pub mod ending;
 pub mod lanes;
 pub mod session;
+pub mod usage;
 
 pub use decide::{LaneMail, MindState, OpenTurn, Situation, Step, decide};
-pub use ending::{Ending, Troubles, Usage, Verdict, verdict};
+pub use ending::{Ending, Troubles, Verdict, verdict};
+pub use usage::{RequestUsage, Usage};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use persona_bridge::conversation::{LineId, Millis, PersonaId};
 use persona_bridge::mind::claude::{Config, Credential, Ttl, mind};
 use persona_bridge::mind::{Feed, MindCommand, MindEvent, MindHandle};
-use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
 use persona_bridge::persona::session::{Fingerprint, Session};
+use persona_bridge::persona::{Ending, Usage};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -108,6 +108,7 @@ pub(crate) struct Mind {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
+    pub(crate) usage: Usage,
     pub(crate) heard: bool,
     pub(crate) from_record: bool,
     pub(crate) notices: Vec<String>,
@@ -116,7 +117,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// The text of the first say.
     pub(crate) fn said(&self) -> String {
-        let Ending::Answered { reply, .. } = &self.ending else { panic!("not answered: {self:?}") };
+        let Ending::Answered { reply } = &self.ending else { panic!("not answered: {self:?}") };
         let reply: serde_json::Value = serde_json::from_str(reply).unwrap();
         reply["say"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
@@ -148,9 +149,9 @@ impl Mind {
                     assert_eq!((line, heard), (wanted, false));
                     heard = true;
                 }
-                MindEvent::TurnEnded { line, ending, from_record, .. } => {
+                MindEvent::TurnEnded { line, ending, usage, from_record, .. } => {
                     assert_eq!(line, wanted);
-                    return Ended { ending, heard, from_record, notices };
+                    return Ended { ending, usage, heard, from_record, notices };
                 }
                 MindEvent::Notice { text } => notices.push(text),
                 MindEvent::Exited { .. } => {}

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::corpus::{self, Meaning};
-use super::wire::{Assistant, Outcome, Output, Retry, Tokens};
-use crate::persona::{Ending, Usage};
+use super::wire::{Assistant, Outcome, Output, Retry};
+use crate::persona::Ending;
 
 /// What was seen of a turn before its result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
-    tokens: Tokens,
     error: Option<String>,
     at: Option<u64>,
     retry: Option<Retry>,
@@ -20,16 +19,16 @@ impl Seen {
     /// Takes note of one line of stdout.
     pub(super) fn note(&mut self, output: &Output) {
         match output {
-            Output::Assistant(Assistant { error, at, tokens }) => {
+            Output::Assistant(Assistant { error, at, request: _ }) => {
                 self.error.clone_from(error);
                 self.at = at.or(self.at);
-                self.tokens = tokens.unwrap_or(self.tokens);
             }
-            Output::Counted(output) => self.tokens.output = *output,
             Output::Retry(retry) => self.retry = Some(*retry),
             Output::LimitReached { until } => self.limit = Some(*until),
             Output::Init { .. }
             | Output::Echo { .. }
+            | Output::Began(_)
+            | Output::Counted(_)
             | Output::Compacted
             | Output::Result(_)
             | Output::Other => {}
@@ -52,7 +51,7 @@ impl Seen {
 /// Tells how the attempt ended that this result ends.
 pub(super) fn classify(outcome: &Outcome, seen: &Seen) -> Ending {
     if let Some(reply) = reply(outcome) {
-        return Ending::Answered { reply, usage: usage(seen.tokens, outcome.total_cost_usd) };
+        return Ending::Answered { reply };
     }
     if !outcome.is_error && !outcome.subtype.starts_with("error") {
         return without_reply(outcome, seen);
@@ -65,12 +64,6 @@ pub(super) fn classify(outcome: &Outcome, seen: &Seen) -> Ending {
             "invalid_request" => last("the API refused the request"),
             _ => transient("the request failed", seen),
         })
-}
-
-/// Usage of an attempt; money counts from the start of the process.
-pub(super) fn usage(tokens: Tokens, total_cost_usd: f64) -> Usage {
-    let Tokens { input, cache_read, cache_creation, output } = tokens;
-    Usage { input, cache_read, cache_creation, output, total_cost_usd }
 }
 
 fn reply(outcome: &Outcome) -> Option<String> {
@@ -249,14 +242,9 @@ mod tests {
 
     #[test]
     fn an_object_of_a_completed_success_is_the_reply() {
-        let outcome =
-            Outcome { structured_output: Some(json!({"say": []})), total_cost_usd: 0.5, ..success() };
-        let seen = Seen {
-            tokens: Tokens { input: 1, cache_read: 2, cache_creation: 3, output: 4 },
-            ..Seen::default()
-        };
-        let usage = Usage { input: 1, cache_read: 2, cache_creation: 3, output: 4, total_cost_usd: 0.5 };
-        assert_eq!(classify(&outcome, &seen), Ending::Answered { reply: r#"{"say":[]}"#.to_owned(), usage });
+        let outcome = Outcome { structured_output: Some(json!({"say": []})), ..success() };
+        let answered = Ending::Answered { reply: r#"{"say":[]}"#.to_owned() };
+        assert_eq!(classify(&outcome, &Seen::default()), answered);
     }
 
     #[test]
@@ -312,25 +300,11 @@ mod tests {
         seen.note(&Output::LimitReached { until: Some(1_000) });
         assert_eq!(after(&seen), Some(1_240), "there is no time to count from yet");
         let said =
-            |at| Output::Assistant(Assistant { error: seen.error.clone(), at: Some(at), tokens: None });
+            |at| Output::Assistant(Assistant { error: seen.error.clone(), at: Some(at), request: None });
         let (before, behind) = (said(400), said(1_400));
         seen.note(&before);
         assert_eq!(after(&seen), Some(600_000));
         seen.note(&behind);
         assert_eq!(after(&seen), Some(0));
-    }
-
-    #[test]
-    fn tokens_are_those_of_the_last_request() {
-        let mut seen = Seen::default();
-        let said = |input| {
-            let tokens = Some(Tokens { input, output: 1, ..Tokens::default() });
-            Output::Assistant(Assistant { tokens, ..Assistant::default() })
-        };
-        for output in [said(1_000), Output::Counted(30), said(2_000), Output::Counted(40)] {
-            seen.note(&output);
-        }
-        seen.note(&Output::Assistant(Assistant::default()));
-        assert_eq!(seen.tokens, Tokens { input: 2_000, output: 40, ..Tokens::default() });
     }
 }

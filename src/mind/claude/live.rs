@@ -11,12 +11,12 @@ use super::process::{Ladder, Process, Start};
 use super::recover::{Recovery, recover, words};
 use super::transcript::{self, Transcript};
 use super::turn::{TurnEnd, turn};
-use super::{classify, wire};
+use super::wire;
 use crate::conversation::{LineId, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent};
-use crate::persona::Ending;
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
+use crate::persona::{Ending, Usage};
 
 /// A Persona's mind.
 pub(super) struct Mind {
@@ -34,7 +34,7 @@ pub(super) struct Mind {
 /// How a feed goes on.
 enum TakenUp {
     /// The reply was in the session's file.
-    Answered(Ending),
+    Answered(Ending, Usage),
     /// These words are to be written to the living process.
     Write(String),
 }
@@ -87,10 +87,10 @@ impl Mind {
     }
 
     async fn feed(&mut self, feed: Feed) {
-        let (mut ending, mut from_record) = self.attempt(&feed).await;
+        let (mut ending, mut usage, mut from_record) = self.attempt(&feed).await;
         if self.process.is_none() && matches!(&ending, Ending::Lost { reason } if reason == IN_USE) {
             // The file was not there a moment ago and is there now.
-            (ending, from_record) = self.attempt(&feed).await;
+            (ending, usage, from_record) = self.attempt(&feed).await;
             if matches!(&ending, Ending::Lost { reason } if reason == IN_USE) {
                 ending = gone(IN_USE);
             }
@@ -100,18 +100,21 @@ impl Mind {
             self.end_quietly(Ladder::Unusable).await;
         }
         let closed = self.process.is_none();
-        self.tell(MindEvent::TurnEnded { line: feed.line, ending, from_record, closed }).await;
+        self.tell(MindEvent::TurnEnded { line: feed.line, ending, usage, from_record, closed }).await;
         if closed {
             self.tell(MindEvent::Exited { report: "no process is left after the turn".to_owned() }).await;
         }
     }
 
-    /// Feeds the line once; tells how it ended and whether that was read from the session's file.
-    async fn attempt(&mut self, feed: &Feed) -> (Ending, bool) {
+    /// Feeds the line once; tells how it ended, what it used, and whether that was read from the session's file.
+    async fn attempt(&mut self, feed: &Feed) -> (Ending, Usage, bool) {
         match self.take_up(feed).await {
-            Ok(TakenUp::Answered(ending)) => (ending, true),
-            Ok(TakenUp::Write(words)) => (self.think(feed.line, &words).await, false),
-            Err(ending) => (ending, false),
+            Ok(TakenUp::Answered(ending, usage)) => (ending, usage, true),
+            Ok(TakenUp::Write(words)) => {
+                let (ending, usage) = self.think(feed.line, &words).await;
+                (ending, usage, false)
+            }
+            Err(ending) => (ending, Usage::default(), false),
         }
     }
 
@@ -133,8 +136,9 @@ impl Mind {
         let transcript = self.transcript(feed.session.id).await?;
         match recover(feed, transcript.as_ref(), &self.wanted) {
             Recovery::Gone { reason } => Err(gone(reason)),
-            Recovery::Answered { reply, tokens } => {
-                Ok(TakenUp::Answered(Ending::Answered { reply, usage: classify::usage(tokens, 0.0) }))
+            Recovery::Answered { reply, usage } => {
+                let usage = Usage { requests: vec![usage], ..Usage::default() };
+                Ok(TakenUp::Answered(Ending::Answered { reply }, usage))
             }
             Recovery::Start { opening, put_aside } => {
                 if put_aside {
@@ -174,17 +178,23 @@ impl Mind {
     }
 
     /// Writes the line and follows the turn to its end.
-    async fn think(&mut self, line: LineId, words: &str) -> Ending {
+    async fn think(&mut self, line: LineId, words: &str) -> (Ending, Usage) {
         let Some(process) = &mut self.process else {
-            return Ending::Lost { reason: "no process".to_owned() };
+            return (Ending::Lost { reason: "no process".to_owned() }, Usage::default());
         };
         process.fed.push(line);
         let bytes = wire::user_line(line, words);
-        let end = turn(process, line, &bytes, self.config.silence, &mut self.commands, &self.events).await;
+        let (end, usage) =
+            turn(process, line, &bytes, self.config.silence, &mut self.commands, &self.events).await;
+        (self.after(end).await, usage)
+    }
+
+    /// What the end of a turn means; a process that is of no further use is ended.
+    async fn after(&mut self, end: TurnEnd) -> Ending {
         let (ladder, reason) = match end {
             TurnEnd::Classified(ending) => return ending,
             TurnEnd::Poisoned(reason) => {
-                self.poisoned = Some((process.session, reason));
+                self.poisoned = self.process.as_ref().map(|process| (process.session, reason));
                 return gone(reason);
             }
             TurnEnd::Stopped(how) => (Ladder::Asked(how), "it was stopped".to_owned()),
@@ -282,6 +292,7 @@ pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static st
         wire::Output::Init { .. }
         | wire::Output::Echo { .. }
         | wire::Output::Assistant(_)
+        | wire::Output::Began(_)
         | wire::Output::Counted(_)
         | wire::Output::Retry(_)
         | wire::Output::LimitReached { .. }

@@ -11,6 +11,7 @@ pub mod guard;
 mod handshake;
 mod launch;
 mod live;
+mod measure;
 mod owner;
 mod proc;
 mod process;

@@ -52,6 +52,21 @@ pub(super) fn has_for_stderr(id: Pid, file: &File) -> bool {
     found.is_ok_and(|found| file.metadata().is_ok_and(|wanted| same(found, wanted)))
 }
 
+/// Resident memory of the children of a process together, in bytes.
+pub(super) fn resident_below(parent: Pid) -> Option<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())).ok()?;
+    let children =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let children: String = children.collect();
+    let kilobytes = |child: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    let resident: u64 = children.split_whitespace().filter_map(kilobytes).sum();
+    (resident > 0).then_some(resident * 1024)
+}
+
 fn read_stat(id: Pid, stat: &str) -> Option<Living> {
     // The name in parentheses may hold anything, so the fields are counted from its end: state, ppid, pgrp, …
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
@@ -85,6 +100,15 @@ mod tests {
     fn the_dead_are_not_living() {
         assert_eq!(read_stat(getpid(), "7 (a) Z 3 4 4 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0"), None);
         assert_eq!(read_stat(getpid(), "7 (a"), None);
+    }
+
+    #[test]
+    fn the_memory_of_children_is_told() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(resident_below(getpid()).is_some_and(|bytes| bytes > 100_000));
+        assert_eq!(resident_below(Pid::from_child(&child)), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

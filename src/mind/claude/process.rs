@@ -14,7 +14,7 @@ use super::launch::{self, Folders, Opening};
 use super::owner::Owner;
 use super::transcript::FileId;
 use super::wire::Outcome;
-use super::{Config, guard, spawner};
+use super::{Config, guard, proc, spawner};
 use crate::conversation::LineId;
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
@@ -115,13 +115,18 @@ impl Process {
         })
     }
 
-    /// Counts what a result has cost, and tells what this process has cost so far.
+    /// What a result has cost, in USD: what the CLI says of it, else the growth of its sum.
     ///
-    /// The CLI's own sum goes on from the process before if that one ended well, so it is not used where it can be helped.
+    /// That sum goes on from the process before if it ended well, so it is not used where it can be helped.
     pub(super) fn spend(&mut self, outcome: &Outcome) -> f64 {
         let since_last = outcome.cost_since_last.unwrap_or(outcome.total_cost_usd - self.spent);
-        self.spent += since_last.max(0.0);
-        self.spent
+        self.spent = outcome.total_cost_usd;
+        since_last.max(0.0)
+    }
+
+    /// Resident memory of the CLI below the guard, in bytes.
+    pub(super) fn resident(&self) -> Option<u64> {
+        proc::resident_below(self.group)
     }
 
     /// Ends the process with its whole group, and tells how it ended.

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::launch::Opening;
 use super::transcript::{Standing, Transcript};
-use super::wire::Tokens;
 use crate::mind::Feed;
+use crate::persona::RequestUsage;
 
 /// How a line is taken up.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(super) enum Recovery {
         /// The reply, as JSON text.
         reply: String,
         /// What its request used.
-        tokens: Tokens,
+        usage: RequestUsage,
     },
     /// A process is to be started and the line written.
     Start {
@@ -48,7 +48,7 @@ pub(super) fn recover(feed: &Feed, transcript: Option<&Transcript>, schema: &Val
     }
     let resume = |opening| Recovery::Start { opening, put_aside: false };
     match transcript.standing(feed.line, schema) {
-        Standing::Answered { reply, tokens } => Recovery::Answered { reply: reply.to_string(), tokens },
+        Standing::Answered { reply, usage } => Recovery::Answered { reply: reply.to_string(), usage },
         Standing::Unanswered { last: true } => resume(Opening::ResumeInterrupted),
         Standing::Unanswered { last: false } => {
             Recovery::Gone { reason: "another line stands after the unanswered one in the session's file" }
@@ -139,7 +139,8 @@ mod tests {
     fn a_known_session_is_resumed_as_the_line_stands() {
         check(&feed(Some(line(1)), true), Some(&file(&[-1])), start(Opening::Resume));
         check(&feed(Some(line(1)), true), Some(&file(&[-1, 2])), start(Opening::ResumeInterrupted));
-        let answered = Recovery::Answered { reply: r#"{"say":[]}"#.to_owned(), tokens: Tokens::default() };
+        let usage = RequestUsage::default();
+        let answered = Recovery::Answered { reply: r#"{"say":[]}"#.to_owned(), usage };
         check(&feed(Some(line(1)), true), Some(&file(&[-1, -2])), answered);
     }
 

@@ -11,8 +11,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::schema;
-use super::wire::{Tokens, tokens};
+use super::wire;
 use crate::conversation::LineId;
+use crate::persona::RequestUsage;
 
 /// What we need of a session's file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +30,7 @@ enum Entry {
     /// A line of ours.
     Line(Uuid),
     /// A typed reply.
-    Reply { input: Value, tokens: Tokens },
+    Reply { input: Value, usage: RequestUsage },
 }
 
 /// How a line stands in a session.
@@ -47,7 +48,7 @@ pub(super) enum Standing {
         /// The reply.
         reply: Value,
         /// What the reply's request used.
-        tokens: Tokens,
+        usage: RequestUsage,
     },
 }
 
@@ -99,11 +100,11 @@ impl Transcript {
         let after = &self.entries[first..];
         let end = after.iter().position(another).unwrap_or(after.len());
         let reply = after[..end].iter().rev().find_map(|entry| match entry {
-            Entry::Reply { input, tokens } if schema::fits(input, wanted) => Some((input, *tokens)),
+            Entry::Reply { input, usage } if schema::fits(input, wanted) => Some((input, usage.clone())),
             Entry::Reply { .. } | Entry::Line(_) => None,
         });
         match reply {
-            Some((input, tokens)) => Standing::Answered { reply: input.clone(), tokens },
+            Some((input, usage)) => Standing::Answered { reply: input.clone(), usage },
             None => Standing::Unanswered { last: end == after.len() },
         }
     }
@@ -140,14 +141,11 @@ impl Record {
 
     /// The typed replies in what the model said; what the CLI says in its stead is none.
     fn replies(self) -> Vec<Entry> {
-        if self.message["model"] == "<synthetic>" {
-            return Vec::new();
-        }
-        let tokens = tokens(&self.message["usage"]);
+        let Some(wire::Request { usage, .. }) = wire::request(&self.message) else { return Vec::new() };
         let parts = self.message["content"].as_array().into_iter().flatten();
         let calls = parts.filter(|part| part["type"] == "tool_use" && part["name"] == "StructuredOutput");
         let inputs = calls.map(|call| call["input"].clone()).filter(Value::is_object);
-        inputs.map(|input| Entry::Reply { input, tokens }).collect()
+        inputs.map(|input| Entry::Reply { input, usage: usage.clone() }).collect()
     }
 }
 
@@ -248,8 +246,9 @@ mod tests {
     }
 
     fn answered(word: &str) -> Standing {
-        let tokens = Tokens { input: 10, output: 20, ..Tokens::default() };
-        Standing::Answered { reply: json!({"say": [word]}), tokens }
+        let model = "claude".to_owned();
+        let usage = RequestUsage { model, input: 10, output: 20, ..RequestUsage::default() };
+        Standing::Answered { reply: json!({"say": [word]}), usage }
     }
 
     fn reply(word: &str) -> String {

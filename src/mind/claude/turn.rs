@@ -8,12 +8,13 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::classify::{Seen, classify};
 use super::live::poison;
+use super::measure::Measured;
 use super::process::Process;
 use super::wire::{self, Outcome, Output};
 use crate::conversation::LineId;
 use crate::mind::{MindCommand, MindEvent};
-use crate::persona::Ending;
 use crate::persona::decide::Stop;
+use crate::persona::{Ending, Usage};
 
 /// How following a turn ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub(super) enum TurnEnd {
     Ended,
 }
 
-/// Writes the line and follows the output until the turn ends; the process is left as it is.
+/// Writes the line and follows the output until the turn ends, and tells what it used; the process is left as it is.
 pub(super) async fn turn(
     process: &mut Process,
     line: LineId,
@@ -40,14 +41,30 @@ pub(super) async fn turn(
     silence: Duration,
     commands: &mut Receiver<MindCommand>,
     events: &Sender<MindEvent>,
-) -> TurnEnd {
+) -> (TurnEnd, Usage) {
+    let session = process.session;
+    let (seen, measured) = (Seen::default(), Measured::default());
+    let mut turn = Turn { line, session, heard: false, seen, measured, strange: 0 };
+    let (end, by_result) = follow(process, &mut turn, bytes, silence, commands, events).await;
+    let usage = by_result.unwrap_or_else(|| turn.measured.usage());
+    (end, Usage { resident: process.resident(), ..usage })
+}
+
+async fn follow(
+    process: &mut Process,
+    turn: &mut Turn,
+    bytes: &[u8],
+    silence: Duration,
+    commands: &mut Receiver<MindCommand>,
+    events: &Sender<MindEvent>,
+) -> (TurnEnd, Option<Usage>) {
     let mut unwritten = bytes;
-    let mut turn = Turn { line, session: process.session, heard: false, seen: Seen::default(), strange: 0 };
+    let line = turn.line;
     loop {
         let read = tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(MindCommand::Stop(_)) | None => return TurnEnd::Stopped(Stop::Busy),
+                Some(MindCommand::Stop(_)) | None => return (TurnEnd::Stopped(Stop::Busy), None),
                 Some(MindCommand::Feed(feed)) => {
                     turned_away(feed.line, events).await;
                     continue;
@@ -59,22 +76,25 @@ pub(super) async fn turn(
                 continue;
             }
             read = process.output.next() => read,
-            () = tokio::time::sleep(silence) => return TurnEnd::Silent,
+            () = tokio::time::sleep(silence) => return (TurnEnd::Silent, None),
         };
-        let mut output = match read {
+        let output = match read {
             Ok(Some(bytes)) => wire::read(&bytes),
-            Ok(None) => return TurnEnd::Ended,
-            Err(_) => return TurnEnd::Unreadable,
+            Ok(None) => return (TurnEnd::Ended, None),
+            Err(_) => return (TurnEnd::Unreadable, None),
         };
-        if let Output::Result(outcome) = &mut output {
-            outcome.total_cost_usd = process.spend(outcome);
-        }
+        turn.measured.note(&output);
+        let usage = if let Output::Result(outcome) = &output {
+            Some(turn.measured.clone().ended(outcome, process.spend(outcome)))
+        } else {
+            None
+        };
         if turn.hears(&output) {
             // A closed channel shows with the next command.
             let _ = events.send(MindEvent::Heard { line }).await;
         }
         if let Some(end) = turn.take(output) {
-            return end;
+            return (end, usage);
         }
     }
 }
@@ -88,7 +108,9 @@ async fn write(input: Option<&mut ChildStdin>, bytes: &[u8]) -> std::io::Result<
 
 async fn turned_away(line: LineId, events: &Sender<MindEvent>) {
     let ending = Ending::Lost { reason: "another line was in flight".to_owned() };
-    let _ = events.send(MindEvent::TurnEnded { line, ending, from_record: false, closed: false }).await;
+    let ended =
+        MindEvent::TurnEnded { line, ending, usage: Usage::default(), from_record: false, closed: false };
+    let _ = events.send(ended).await;
 }
 
 struct Turn {
@@ -96,6 +118,7 @@ struct Turn {
     session: uuid::Uuid,
     heard: bool,
     seen: Seen,
+    measured: Measured,
     strange: u64,
 }
 
@@ -106,6 +129,7 @@ impl Turn {
             Output::Echo { line } => *line == self.line.0,
             Output::Init { lines, .. } => lines.contains(&self.line.0),
             Output::Assistant(_)
+            | Output::Began(_)
             | Output::Counted(_)
             | Output::Retry(_)
             | Output::LimitReached { .. }
@@ -130,6 +154,7 @@ impl Turn {
             Output::Init { .. }
             | Output::Echo { .. }
             | Output::Assistant(_)
+            | Output::Began(_)
             | Output::Counted(_)
             | Output::Retry(_)
             | Output::LimitReached { .. }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::conversation::LineId;
+use crate::persona::RequestUsage;
 
 /// The user line that feeds `words`, with its line end.
 ///
@@ -37,6 +38,8 @@ pub(super) enum Output {
     },
     /// The model (or, on an error, the CLI in its stead) said something.
     Assistant(Assistant),
+    /// The answer to an API request begins.
+    Began(Request),
     /// So many output tokens of the running request.
     Counted(u64),
     /// The CLI asks the API once more by itself.
@@ -61,21 +64,17 @@ pub(super) struct Assistant {
     pub(super) error: Option<String>,
     /// When it was made, in seconds since the Unix epoch.
     pub(super) at: Option<u64>,
-    /// Tokens of its request, unless the CLI made it up.
-    pub(super) tokens: Option<Tokens>,
+    /// Its request, unless the CLI made it up.
+    pub(super) request: Option<Request>,
 }
 
-/// Input tokens of one API request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tokens {
-    /// Uncached.
-    pub(super) input: u64,
-    /// Read from the cache.
-    pub(super) cache_read: u64,
-    /// Written to the cache.
-    pub(super) cache_creation: u64,
-    /// Output as far as it is known here.
-    pub(super) output: u64,
+/// One API request, as far as it is known here: the output is what was counted so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    /// The id of the message that answers it.
+    pub(super) message: String,
+    /// What it used.
+    pub(super) usage: RequestUsage,
 }
 
 /// One `system/api_retry` line.
@@ -114,6 +113,10 @@ pub(super) struct Outcome {
     pub(super) total_cost_usd: f64,
     /// Money since the result before, where it is told.
     pub(super) cost_since_last: Option<f64>,
+    /// From the line to the first token, in milliseconds.
+    pub(super) first_token: Option<u64>,
+    /// The model's context window in tokens.
+    pub(super) window: Option<u64>,
 }
 
 /// Reads one line of stdout; never fails.
@@ -151,28 +154,38 @@ fn echo(value: &Value) -> Output {
 
 fn assistant(value: &Value) -> Assistant {
     let message = &value["message"];
-    let synthetic = text(message, "model") == "<synthetic>";
     Assistant {
         error: value["error"].as_str().map(str::to_owned),
         at: value["timestamp"].as_str().and_then(seconds),
-        tokens: (!synthetic).then(|| tokens(&message["usage"])),
+        request: request(message),
     }
 }
 
-/// Reads an API `usage` object.
-pub(super) fn tokens(usage: &Value) -> Tokens {
-    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
-    Tokens {
-        input: count("input_tokens"),
-        cache_read: count("cache_read_input_tokens"),
-        cache_creation: count("cache_creation_input_tokens"),
-        output: count("output_tokens"),
+/// Reads what an API message says of its request; none where the CLI made the message up.
+pub(super) fn request(message: &Value) -> Option<Request> {
+    let model = text(message, "model");
+    if model == "<synthetic>" {
+        return None;
     }
+    let usage = &message["usage"];
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let written_1h = count(&usage["cache_creation"]["ephemeral_1h_input_tokens"]);
+    let usage = RequestUsage {
+        model: model.to_owned(),
+        input: count(&usage["input_tokens"]),
+        cache_read: count(&usage["cache_read_input_tokens"]),
+        // An API without the split knows five minutes only.
+        written_5m: count(&usage["cache_creation_input_tokens"]).saturating_sub(written_1h),
+        written_1h,
+        output: count(&usage["output_tokens"]),
+    };
+    Some(Request { message: text(message, "id").to_owned(), usage })
 }
 
 fn stream_event(event: &Value) -> Output {
     match (text(event, "type"), event["usage"]["output_tokens"].as_u64()) {
         ("message_delta", Some(output)) => Output::Counted(output),
+        ("message_start", _) => request(&event["message"]).map_or(Output::Other, Output::Began),
         _ => Output::Other,
     }
 }
@@ -190,6 +203,7 @@ fn outcome(mut value: Value) -> Outcome {
     let owned = |name: &str| text(&value, name).to_owned();
     let errors = value["errors"].as_array().into_iter().flatten();
     let costs = value["model_usage_since_last_result"].as_object();
+    let models = value["modelUsage"].as_object().into_iter().flat_map(Map::values);
     let cost =
         |costs: &Map<String, Value>| costs.values().filter_map(|model| model["costUSD"].as_f64()).sum();
     Outcome {
@@ -205,6 +219,8 @@ fn outcome(mut value: Value) -> Outcome {
         lines: lines(&value),
         total_cost_usd: value["total_cost_usd"].as_f64().unwrap_or(0.0),
         cost_since_last: costs.map(cost),
+        first_token: value["ttft_ms"].as_u64(),
+        window: models.filter_map(|model| model["contextWindow"].as_u64()).max(),
     }
 }
 
@@ -282,25 +298,38 @@ mod tests {
     #[test]
     fn what_she_says_is_counted_and_what_the_cli_says_is_not() {
         check(
-            r#"{"type":"assistant","message":{"model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":3,"output_tokens":1}},"timestamp":"1970-01-01T00:01:40.061Z"}"#,
+            r#"{"type":"assistant","message":{"model":"claude-sonnet-4-5","id":"msg_1","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_creation":{"ephemeral_1h_input_tokens":4,"ephemeral_5m_input_tokens":1},"cache_read_input_tokens":3,"output_tokens":1}},"timestamp":"1970-01-01T00:01:40.061Z"}"#,
             Output::Assistant(Assistant {
                 error: None,
                 at: Some(100),
-                tokens: Some(Tokens { input: 10, cache_read: 3, cache_creation: 5, output: 1 }),
+                request: Some(Request {
+                    message: "msg_1".to_owned(),
+                    usage: RequestUsage {
+                        model: "claude-sonnet-4-5".to_owned(),
+                        input: 10,
+                        cache_read: 3,
+                        written_5m: 1,
+                        written_1h: 4,
+                        output: 1,
+                    },
+                }),
             }),
         );
         check(
             r#"{"type":"assistant","message":{"model":"<synthetic>","usage":{"input_tokens":0}},"error":"rate_limit"}"#,
-            Output::Assistant(Assistant { error: Some("rate_limit".to_owned()), at: None, tokens: None }),
+            Output::Assistant(Assistant { error: Some("rate_limit".to_owned()), at: None, request: None }),
         );
         check(
             r#"{"type":"stream_event","event":{"delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":20},"type":"message_delta"}}"#,
             Output::Counted(20),
         );
+        let usage =
+            RequestUsage { model: "m".to_owned(), input: 7, written_5m: 5, ..RequestUsage::default() };
         check(
-            r#"{"type":"stream_event","event":{"type":"message_start","usage":{"output_tokens":1}}}"#,
-            Output::Other,
+            r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_2","model":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5}}}}"#,
+            Output::Began(Request { message: "msg_2".to_owned(), usage }),
         );
+        check(r#"{"type":"stream_event","event":{"type":"ping"}}"#, Output::Other);
     }
 
     #[test]
@@ -332,10 +361,12 @@ mod tests {
             lines: vec![id(LINE)],
             total_cost_usd: 0.5,
             cost_since_last: Some(0.25),
+            first_token: Some(1_234),
+            window: Some(200_000),
             ..Outcome::default()
         };
         check(
-            r#"{"stop_reason":"tool_use","session_id":"SESSION","total_cost_usd":0.5,"terminal_reason":"completed","is_error":false,"subtype":"success","api_error_status":null,"result":"{}","structured_output":{"say":[]},"type":"result","user_message_uuid":"LINE","user_message_uuids":["LINE"],"model_usage_since_last_result":{"a":{"costUSD":0.125},"b":{"costUSD":0.125}}}"#,
+            r#"{"stop_reason":"tool_use","session_id":"SESSION","total_cost_usd":0.5,"ttft_ms":1234,"modelUsage":{"a":{"contextWindow":200000}},"terminal_reason":"completed","is_error":false,"subtype":"success","api_error_status":null,"result":"{}","structured_output":{"say":[]},"type":"result","user_message_uuid":"LINE","user_message_uuids":["LINE"],"model_usage_since_last_result":{"a":{"costUSD":0.125},"b":{"costUSD":0.125}}}"#,
             Output::Result(Box::new(expect)),
         );
     }

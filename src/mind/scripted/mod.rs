@@ -202,12 +202,14 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
 
     async fn died(&mut self, line: LineId, report: &str) -> Result<(), Abandoned> {
         let ending = Ending::Lost { reason: report.to_owned() };
-        self.tell(MindEvent::TurnEnded { line, ending, from_record: false, closed: true }).await?;
+        let usage = Usage::default();
+        self.tell(MindEvent::TurnEnded { line, ending, usage, from_record: false, closed: true }).await?;
         self.exited(report).await
     }
 
     async fn ended(&mut self, line: LineId, ending: Ending, from_record: bool) -> Result<(), Abandoned> {
-        self.tell(MindEvent::TurnEnded { line, ending, from_record, closed: false }).await
+        let usage = Usage::default();
+        self.tell(MindEvent::TurnEnded { line, ending, usage, from_record, closed: false }).await
     }
 
     async fn exited(&mut self, report: &str) -> Result<(), Abandoned> {
@@ -230,7 +232,7 @@ async fn stop(commands: &mut Receiver<MindCommand>) -> Result<(), Abandoned> {
 }
 
 fn answered(reply: String) -> Ending {
-    Ending::Answered { reply, usage: Usage::default() }
+    Ending::Answered { reply }
 }
 
 /// Records an answer before it is told.

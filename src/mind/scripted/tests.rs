@@ -85,7 +85,8 @@ fn heard(attempt: u32) -> MindEvent {
 }
 
 fn ended(attempt: u32, ending: Ending) -> MindEvent {
-    MindEvent::TurnEnded { line: line(attempt), ending, from_record: false, closed: false }
+    let usage = Usage::default();
+    MindEvent::TurnEnded { line: line(attempt), ending, usage, from_record: false, closed: false }
 }
 
 fn thought(attempt: u32) -> MindEvent {
@@ -96,6 +97,7 @@ fn recorded(attempt: u32) -> MindEvent {
     MindEvent::TurnEnded {
         line: line(attempt),
         ending: answered(ANSWER.to_owned()),
+        usage: Usage::default(),
         from_record: true,
         closed: false,
     }
@@ -104,7 +106,8 @@ fn recorded(attempt: u32) -> MindEvent {
 fn lost(attempt: u32, reason: &str) -> [MindEvent; 2] {
     let report = reason.to_owned();
     let ending = Ending::Lost { reason: report.clone() };
-    let ended = MindEvent::TurnEnded { line: line(attempt), ending, from_record: false, closed: true };
+    let usage = Usage::default();
+    let ended = MindEvent::TurnEnded { line: line(attempt), ending, usage, from_record: false, closed: true };
     [ended, MindEvent::Exited { report }]
 }
 

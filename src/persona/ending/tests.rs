@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn answered() -> Ending {
-    Ending::Answered { reply: "{}".to_owned(), usage: Usage::default() }
+    Ending::Answered { reply: "{}".to_owned() }
 }
 
 fn transient_ending(retry_after: Option<u64>) -> Ending {

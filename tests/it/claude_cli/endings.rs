@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use persona_bridge::mind::claude::Credential;
-use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
+use persona_bridge::persona::{Ending, RequestUsage};
 use serde_json::json;
 
 use super::real;
@@ -47,16 +47,22 @@ fn refused(ending: &Ending) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answered_tells_tokens_of_the_last_request_and_money() {
+async fn answered_tells_each_request_and_money() {
     let Some((home, api)) = real().await else { return };
     // A turn of two requests: the first reply does not fit the schema.
     api.script([Answer::Typed(json!({"say": 3}))]);
     let mut mind = home.mind();
     let ended = mind.feed(feed(&session(1), 1, "[mail]\nhello")).await;
-    let Ending::Answered { usage, .. } = ended.ending else { panic!("{ended:?}") };
-    assert_eq!((usage.input, usage.cache_read, usage.cache_creation, usage.output), (10, 3, 5, 20));
-    assert!(usage.total_cost_usd > 0.0);
+    assert!(matches!(ended.ending, Ending::Answered { .. }), "{ended:?}");
+    let model = home.config.model.clone();
+    let request = RequestUsage { model, input: 10, cache_read: 3, written_5m: 5, written_1h: 0, output: 20 };
+    assert_eq!(ended.usage.requests, [request.clone(), request]);
     assert_eq!(api.requests().len(), 2);
+    assert!(ended.usage.money.unwrap() > 0.0);
+    assert_eq!(ended.usage.window, Some(200_000));
+    assert!(ended.usage.first_token.is_some());
+    // The CLI is at least as large as it was ever measured, and its guard is not counted.
+    assert!(ended.usage.resident.unwrap() > 100 << 20, "{:?}", ended.usage);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -278,8 +278,7 @@ fn each_kind_of_message_has_its_words() {
 fn personas_hear_each_other_and_never_wake_each_other() {
     let mut world = World::new(Flavour::Synapse);
     let reply = json!({ "say": [{ "text": "Brage, wake up" }], "react": [] }).to_string();
-    let usage = persona_bridge::persona::Usage::default();
-    let ending = persona_bridge::persona::Ending::Answered { reply, usage };
+    let ending = persona_bridge::persona::Ending::Answered { reply };
     world.stumbles([persona_bridge::mind::scripted::Outcome::Ends(ending)]);
     world.play(async |stage| {
         let swarm = stage.swarm().await;

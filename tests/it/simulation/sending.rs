@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::persona::{Ending, Usage};
+use persona_bridge::persona::Ending;
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, is_joined, on_both};
@@ -24,7 +24,7 @@ fn sends(seen: &Seen<'_>) -> bool {
 fn says(texts: &[&str]) -> Outcome {
     let say: Vec<_> = texts.iter().map(|text| json!({ "text": text })).collect();
     let reply = json!({ "say": say, "react": [] }).to_string();
-    Outcome::Ends(Ending::Answered { reply, usage: Usage::default() })
+    Outcome::Ends(Ending::Answered { reply })
 }
 
 /// A slow thinker, so that things happen meanwhile.
@@ -317,7 +317,7 @@ fn a_reaction_that_stands_already_is_done() {
     let mut world = World::new(Flavour::Synapse);
     let reply =
         json!({ "say": [{ "text": "yes" }], "react": [{ "message": "m1", "key": "👍" }] }).to_string();
-    let ends = || Outcome::Ends(Ending::Answered { reply: reply.clone(), usage: Usage::default() });
+    let ends = || Outcome::Ends(Ending::Answered { reply: reply.clone() });
     world.stumbles([ends(), ends()]);
     world.play(async |stage| {
         let swarm = stage.swarm().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::persona::{Ending, Usage};
+use persona_bridge::persona::Ending;
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
@@ -12,7 +12,7 @@ use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
 
 fn answered(reply: &serde_json::Value) -> Outcome {
-    Outcome::Ends(Ending::Answered { reply: reply.to_string(), usage: Usage::default() })
+    Outcome::Ends(Ending::Answered { reply: reply.to_string() })
 }
 
 fn silence() -> Outcome {
