@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use persona_bridge::bridge::clock::Clock;
 use persona_bridge::bridge::minds::minds;
-use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConfig, Register};
+use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConfig, Register, RoomKind};
 use persona_bridge::conversation::{Level, Permissions, Persona, PersonaId, RegisterName};
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
@@ -126,7 +126,10 @@ fn config(personas: usize, mind: Mind) -> Config {
         user_prefix: "persona_".to_owned(),
         personas: (0..personas).map(persona).collect(),
         registers: BTreeMap::from([(swarm.clone(), register)]),
-        rooms: BTreeMap::from([("#persona_swarm:hs.test".parse().expect("an alias"), swarm)]),
+        rooms: BTreeMap::from([(
+            "#persona_swarm:hs.test".parse().expect("an alias"),
+            RoomKind::Register(swarm),
+        )]),
         default_register: None,
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
-use super::{BridgeError, Config};
+use super::{BridgeError, Config, RoomKind};
 use crate::conversation::{Lane, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat};
 use crate::store::{RoomRow, SeatRow, Store};
 
@@ -15,7 +15,7 @@ pub(crate) struct Directory {
     pub(crate) permissions: Permissions,
     pub(crate) bot: OwnedUserId,
     rooms: BTreeMap<OwnedRoomId, Known>,
-    configured: BTreeMap<OwnedRoomId, RegisterName>,
+    configured: BTreeMap<OwnedRoomId, Lane>,
     names_address: BTreeMap<RegisterName, bool>,
     direct_names_address: bool,
 }
@@ -50,9 +50,9 @@ impl Directory {
 
     fn put_row(&mut self, config: &Config, row: RoomRow) {
         let RoomRow { room, alias, encrypted, mark: _, seats, members } = row;
-        let register = alias.as_deref().and_then(|alias| register_of(config, alias));
-        if let Some(register) = register {
-            self.configured.insert(room.clone(), register.clone());
+        let kind = alias.as_deref().and_then(|alias| kind_of(config, alias));
+        if let Some(kind) = kind {
+            self.configured.insert(room.clone(), kind.lane(&room));
         }
         let known = self.known(&room);
         known.room.alias = alias;
@@ -98,14 +98,14 @@ impl Directory {
         *self.bot == *user || self.persona(user).is_some()
     }
 
-    /// The register of a room that the config names.
-    pub(crate) fn configured(&self, room: &OwnedRoomId) -> Option<&RegisterName> {
+    /// The lane of a room that the config names.
+    pub(crate) fn configured(&self, room: &OwnedRoomId) -> Option<&Lane> {
         self.configured.get(room)
     }
 
     /// Ties an alias of the config to its room.
-    pub(crate) fn configure(&mut self, room: &OwnedRoomId, alias: &str, register: &RegisterName) {
-        self.configured.insert(room.clone(), register.clone());
+    pub(crate) fn configure(&mut self, room: &OwnedRoomId, alias: &str, kind: &RoomKind) {
+        self.configured.insert(room.clone(), kind.lane(room));
         self.known(room).room.alias = Some(alias.to_owned());
     }
 
@@ -207,7 +207,7 @@ impl Directory {
     }
 }
 
-/// The register that the config gives an alias.
-pub(crate) fn register_of<'a>(config: &'a Config, alias: &str) -> Option<&'a RegisterName> {
-    config.rooms.iter().find(|(configured, _)| configured.as_str() == alias).map(|(_, register)| register)
+/// What the config says of an alias.
+fn kind_of<'a>(config: &'a Config, alias: &str) -> Option<&'a RoomKind> {
+    config.rooms.iter().find(|(configured, _)| configured.as_str() == alias).map(|(_, kind)| kind)
 }

@@ -126,7 +126,7 @@ pub(crate) async fn renew(shared: &Shared, user: &OwnedUserId) {
     }
 }
 
-/// Sets name and avatar where they differ from what was set last; a refusal is told and forgotten.
+/// Sets name and avatar where they differ from what was set last, and takes off the avatar that was; a refusal is told and forgotten.
 async fn dress(
     shared: &Shared,
     user: &OwnedUserId,
@@ -142,8 +142,10 @@ async fn dress(
     if let Some(name) = &name {
         set &= shown(user, shared.client.set_display_name(&who, name).await);
     }
-    if let Some(avatar) = &avatar {
-        set &= shown(user, shared.client.set_avatar(&who, avatar).await);
+    match (&avatar, &row.profile.1) {
+        (Some(avatar), _) => set &= shown(user, shared.client.set_avatar(&who, avatar).await),
+        (None, Some(before)) => set &= shown(user, shared.client.clear_avatar(&who, before).await),
+        (None, None) => {}
     }
     if set {
         shared.store.set_identity(IdentityRow { profile: (name, avatar), ..row }).await?;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ruma::{OwnedRoomAliasId, OwnedServerName, OwnedUserId};
+use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 
-use crate::conversation::{Permissions, Persona, RegisterName};
+use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
 
@@ -24,8 +24,8 @@ pub struct Config {
     pub personas: Vec<PersonaConfig>,
     /// The registers.
     pub registers: BTreeMap<RegisterName, Register>,
-    /// Configured rooms: alias and register.
-    pub rooms: BTreeMap<OwnedRoomAliasId, RegisterName>,
+    /// Configured rooms, by alias.
+    pub rooms: BTreeMap<OwnedRoomAliasId, RoomKind>,
     /// The register of rooms that are neither configured nor direct.
     pub default_register: Option<RegisterName>,
     /// Who may do what.
@@ -68,6 +68,25 @@ pub struct PersonaConfig {
     pub state: Option<String>,
     /// Aliases of her rooms.
     pub rooms: Vec<OwnedRoomAliasId>,
+}
+
+/// How a configured room is heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomKind {
+    /// In the lane of a register.
+    Register(RegisterName),
+    /// As a direct chat: a lane of its own, and every message addresses her.
+    Direct,
+}
+
+impl RoomKind {
+    /// The lane of a room of this kind.
+    pub(crate) fn lane(&self, room: &OwnedRoomId) -> Lane {
+        match self {
+            Self::Register(register) => Lane::Register(register.clone()),
+            Self::Direct => Lane::Direct(room.clone()),
+        }
+    }
 }
 
 /// A register as configured.
@@ -138,7 +157,7 @@ pub enum BridgeError {
     )]
     ControlRoomGone {
         /// The room.
-        room: ruma::OwnedRoomId,
+        room: OwnedRoomId,
     },
     /// The ear's socket failed.
     #[error("the ear at [appservice] listen failed: {0}")]

@@ -6,8 +6,8 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId};
 
 use super::calls::{fatal, patiently};
 use super::shared::Shared;
-use super::{BridgeError, PersonaConfig};
-use crate::conversation::{Lane, Level, RegisterName};
+use super::{BridgeError, PersonaConfig, RoomKind};
+use crate::conversation::Level;
 use crate::homeserver::client::{CallError, CallErrorKind, CreateRoom, Identity};
 use crate::store::SeatRow;
 
@@ -95,13 +95,13 @@ async fn make(
 pub(crate) async fn configured(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
     for persona in &shared.config.personas {
         for alias in &persona.rooms {
-            let Some(register) = shared.config.rooms.get(alias) else { continue };
+            let Some(kind) = shared.config.rooms.get(alias) else { continue };
             if shared.soft.is_cancelled() {
                 return Ok(false);
             }
-            if let Err(error) = seat(shared, persona, alias, register).await? {
+            if let Err(error) = seat(shared, persona, alias, kind).await? {
                 shared.unjoined().insert((persona.persona.id.clone(), alias.clone()));
-                know(shared, alias, register).await;
+                know(shared, alias, kind).await;
                 let text = format!("{} cannot join {alias}: {error}", persona.persona.user);
                 shared.tell(&format!("join:{}:{alias}", persona.persona.id), &text).await?;
             }
@@ -115,8 +115,8 @@ pub(crate) async fn unjoined(shared: &Arc<Shared>) -> Result<(), BridgeError> {
     let waiting = shared.unjoined().clone();
     for (id, alias) in waiting {
         let persona = shared.config.personas.iter().find(|persona| persona.persona.id == id);
-        let (Some(persona), Some(register)) = (persona, shared.config.rooms.get(&alias)) else { continue };
-        if seat(shared, persona, &alias, register).await?.is_ok() {
+        let (Some(persona), Some(kind)) = (persona, shared.config.rooms.get(&alias)) else { continue };
+        if seat(shared, persona, &alias, kind).await?.is_ok() {
             shared.unjoined().remove(&(id, alias));
         }
     }
@@ -127,16 +127,16 @@ pub(crate) async fn unjoined(shared: &Arc<Shared>) -> Result<(), BridgeError> {
 pub(crate) async fn look_for_unjoined(shared: &Shared) {
     let waiting = shared.unjoined().clone();
     for (_, alias) in waiting {
-        if let Some(register) = shared.config.rooms.get(&alias) {
-            know(shared, &alias, register).await;
+        if let Some(kind) = shared.config.rooms.get(&alias) {
+            know(shared, &alias, kind).await;
         }
     }
 }
 
 /// A configured room that lets nobody in is known all the same, so that an invite to it is taken.
-async fn know(shared: &Shared, alias: &OwnedRoomAliasId, register: &RegisterName) {
+async fn know(shared: &Shared, alias: &OwnedRoomAliasId, kind: &RoomKind) {
     match shared.client.resolve(alias).await {
-        Ok(room) => shared.directory().configure(&room, alias.as_str(), register),
+        Ok(room) => shared.directory().configure(&room, alias.as_str(), kind),
         Err(error) => tracing::debug!(%alias, %error, "a configured room is not there"),
     }
 }
@@ -145,12 +145,12 @@ async fn seat(
     shared: &Arc<Shared>,
     persona: &PersonaConfig,
     alias: &OwnedRoomAliasId,
-    register: &RegisterName,
+    kind: &RoomKind,
 ) -> Result<Result<(), CallError>, BridgeError> {
     let identity = shared.identity(&persona.persona.user);
     // A room whose own server is away fails like an outage of ours; nothing else waits for it.
     let once = || async {
-        match enter(shared, &identity, alias).await {
+        match enter(shared, &identity, alias, kind).await {
             Err(error) if error.kind == CallErrorKind::Server => Ok(Err(error)),
             entered => entered.map(Ok),
         }
@@ -160,17 +160,23 @@ async fn seat(
         Some(Ok(Ok(room))) => room,
         Some(Err(error) | Ok(Err(error))) => return Ok(Err(error)),
     };
-    shared.directory().configure(&room, alias.as_str(), register);
-    let lane = Lane::Register(register.clone());
+    shared.directory().configure(&room, alias.as_str(), kind);
+    let lane = kind.lane(&room);
     let row = SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None };
     take_seat(shared, row, Some(alias.to_string())).await?;
     Ok(Ok(()))
 }
 
-/// Joins a room by alias, making it first where it is missing and the alias is ours.
-async fn enter(shared: &Shared, identity: &Identity, alias: &RoomAliasId) -> Result<OwnedRoomId, CallError> {
+/// Joins a room by alias, making it first where it is missing and the alias is ours; a direct chat is somebody's.
+async fn enter(
+    shared: &Shared,
+    identity: &Identity,
+    alias: &RoomAliasId,
+    kind: &RoomKind,
+) -> Result<OwnedRoomId, CallError> {
+    let makes = *kind != RoomKind::Direct && ours(shared, alias);
     match shared.client.join_alias(identity, alias).await {
-        Err(error) if error.kind == CallErrorKind::NotFound && ours(shared, alias) => {
+        Err(error) if error.kind == CallErrorKind::NotFound && makes => {
             let localpart = alias.alias().to_owned();
             let wanted = CreateRoom {
                 alias_localpart: Some(localpart.clone()),

@@ -74,7 +74,7 @@ async fn sit_down(
 ) -> Result<(), BridgeError> {
     let configured = shared.directory().configured(room).cloned();
     let lane = match configured {
-        Some(register) => Lane::Register(register),
+        Some(lane) => lane,
         None => {
             // Where it cannot be read she is seated by the next pass: a direct chat must never share a lane.
             let Ok(direct) = shared.client.direct_rooms(identity).await else { return Ok(()) };

@@ -194,6 +194,8 @@ pub struct Room {
     pub alias: Option<String>,
     /// Its register.
     pub register: Option<String>,
+    /// The id of the Persona for whom it is a direct chat.
+    pub direct: Option<String>,
 }
 
 /// `[[personas]]`

@@ -139,12 +139,20 @@ fn persona_rooms(
 ) -> Vec<OwnedRoomAliasId> {
     let mut aliases = Vec::new();
     for (index, text) in section.rooms.iter().enumerate() {
-        if declared.iter().any(|room| room.alias.as_ref() == Some(text)) {
-            aliases.extend(RoomAliasId::parse(text));
-            continue;
+        let key = format!("{key}.rooms[{index}]");
+        match declared.iter().find(|room| room.alias.as_ref() == Some(text)) {
+            Some(room) if room.direct.is_some() => {
+                let remedy = "remove it here; its `direct` names who is in it";
+                reading.fail(&key, format!("{text} is a direct chat"), remedy);
+            }
+            Some(_) => aliases.extend(RoomAliasId::parse(text)),
+            None => {
+                let remedy = format!("add a [[rooms]] section with alias = \"{text}\" and a register");
+                reading.fail(&key, format!("{text} is not among the rooms"), remedy);
+            }
         }
-        let remedy = format!("add a [[rooms]] section with alias = \"{text}\" and a register");
-        reading.fail(&format!("{key}.rooms[{index}]"), format!("{text} is not among the rooms"), remedy);
     }
+    let hers = declared.iter().filter(|room| room.direct.is_some() && room.direct == section.id);
+    aliases.extend(hers.filter_map(|room| RoomAliasId::parse(room.alias.as_ref()?).ok()));
     aliases
 }

@@ -7,7 +7,7 @@ use ruma::{OwnedRoomAliasId, RoomAliasId, ServerName, UserId};
 
 use super::file::{self, File};
 use super::reading::{Reading, is_placeholder};
-use crate::bridge;
+use crate::bridge::{self, RoomKind};
 use crate::conversation::{Level, Permissions, RegisterName};
 use crate::persona::decide::Settle;
 
@@ -55,21 +55,34 @@ fn known_register(file: &File, reading: &mut Reading<'_>, key: &str, name: &str)
     None
 }
 
-pub(super) fn rooms(file: &File, reading: &mut Reading<'_>) -> BTreeMap<OwnedRoomAliasId, RegisterName> {
+pub(super) fn rooms(file: &File, reading: &mut Reading<'_>) -> BTreeMap<OwnedRoomAliasId, RoomKind> {
     let mut rooms = BTreeMap::new();
     for (index, room) in file.rooms.iter().enumerate() {
         let key = format!("rooms[{index}]");
         let alias = reading.required(&format!("{key}.alias"), room.alias.as_ref());
         let alias = alias.and_then(|text| room_alias(reading, &format!("{key}.alias"), text));
-        let register = reading.required(&format!("{key}.register"), room.register.as_ref());
-        let register =
-            register.and_then(|name| known_register(file, reading, &format!("{key}.register"), name));
-        let (Some(alias), Some(register)) = (alias, register) else { continue };
-        if rooms.insert(alias.clone(), register).is_some() {
+        let kind = room_kind(file, reading, &key, room);
+        let (Some(alias), Some(kind)) = (alias, kind) else { continue };
+        if rooms.insert(alias.clone(), kind).is_some() {
             reading.fail(&format!("{key}.alias"), format!("{alias} stands twice"), "remove one of the two");
         }
     }
     rooms
+}
+
+fn room_kind(file: &File, reading: &mut Reading<'_>, key: &str, room: &file::Room) -> Option<RoomKind> {
+    let Some(whose) = &room.direct else {
+        let register = reading.required(&format!("{key}.register"), room.register.as_ref())?;
+        return known_register(file, reading, &format!("{key}.register"), register).map(RoomKind::Register);
+    };
+    let key = format!("{key}.direct");
+    if room.register.is_some() {
+        reading.fail(&key, "a direct chat has no register", "remove one of the two");
+    }
+    if !file.personas.iter().any(|persona| persona.id.as_ref() == Some(whose)) {
+        reading.fail(&key, format!("there is no Persona `{whose}`"), "write the id of one");
+    }
+    Some(RoomKind::Direct)
 }
 
 fn room_alias(reading: &mut Reading<'_>, key: &str, text: &str) -> Option<OwnedRoomAliasId> {

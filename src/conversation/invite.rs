@@ -14,8 +14,8 @@ pub struct Invite<'a> {
     pub level: Level,
     /// Whether it says it is a direct chat.
     pub is_direct: bool,
-    /// The register of the room where it is configured.
-    pub configured: Option<&'a RegisterName>,
+    /// The lane of the room where it is configured.
+    pub configured: Option<&'a Lane>,
     /// The register of rooms that are not.
     pub default_register: Option<&'a RegisterName>,
 }
@@ -34,8 +34,8 @@ pub fn decide(invite: Invite<'_>) -> Decision {
     if invite.level < Level::Chat {
         return Decision::Refuse("You are not allowed to invite here; ask the operator of this bridge.");
     }
-    if let Some(register) = invite.configured {
-        return Decision::Accept(Lane::Register(register.clone()));
+    if let Some(lane) = invite.configured {
+        return Decision::Accept(lane.clone());
     }
     if invite.is_direct {
         return Decision::Accept(Lane::Direct(invite.room.clone()));
@@ -54,7 +54,8 @@ mod tests {
 
     fn check(level: Level, is_direct: bool, configured: bool, default: bool) -> Decision {
         let room = room_id!("!a:hs.test").to_owned();
-        let (swarm, other) = (RegisterName("swarm".into()), RegisterName("other".into()));
+        let swarm = Lane::Register(RegisterName("swarm".into()));
+        let other = RegisterName("other".into());
         decide(Invite {
             room: &room,
             level,

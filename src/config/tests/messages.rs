@@ -254,6 +254,16 @@ fn registers_and_rooms_fit() {
         "DIR/bridge.toml:15: registers.The Hall: `The Hall` cannot name a register; use a-z, 0-9, _ and - only",
     );
     check(
+        "register = \"lounge\"\n\n[[personas]]",
+        "direct = \"eira\"\n\n[[personas]]",
+        "DIR/bridge.toml:20: rooms[0].direct: there is no Persona `eira`; write the id of one\nDIR/bridge.toml:27: personas[0].rooms[0]: #persona_lounge:hs.test is a direct chat; remove it here; its `direct` names who is in it",
+    );
+    check(
+        "[[personas]]",
+        "[[rooms]]\nalias = \"#persona_den:hs.test\"\nregister = \"lounge\"\ndirect = \"eir\"\n\n[[personas]]",
+        "DIR/bridge.toml:25: rooms[1].direct: a direct chat has no register; remove one of the two",
+    );
+    check(
         "[[personas]]",
         "[[rooms]]\nalias = \"#persona_lounge:hs.test\"\nregister = \"lounge\"\n\n[[personas]]",
         "DIR/bridge.toml:23: rooms[1].alias: #persona_lounge:hs.test stands twice; remove one of the two",

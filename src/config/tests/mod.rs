@@ -124,6 +124,18 @@ fn every_problem_is_named_not_just_the_first() {
 }
 
 #[test]
+fn a_direct_room_is_that_personas_alone() {
+    let dir = folder();
+    let direct = "[[rooms]]\nalias = \"#persona_den:hs.test\"\ndirect = \"eir\"\n\n[[personas]]\nid = \"brage\"\nname = \"Brage\"\n\n[[personas]]";
+    let bridge = gather(dir.path(), &GOOD.replacen("[[personas]]", direct, 1), &[]).expect("good").bridge;
+    let rooms = |index: usize| bridge.personas[index].rooms.iter().map(|a| a.as_str()).collect::<Vec<_>>();
+    assert_eq!(rooms(0), [""; 0]);
+    assert_eq!(rooms(1), ["#persona_lounge:hs.test", "#persona_den:hs.test"]);
+    let den = bridge.rooms.iter().find(|(alias, _)| alias.as_str() == "#persona_den:hs.test");
+    assert_eq!(den.map(|(_, kind)| kind), Some(&bridge::RoomKind::Direct));
+}
+
+#[test]
 fn a_file_that_is_not_there_says_how_to_get_one() {
     let path = Path::new("/nowhere/bridge.toml");
     let environment = Environment { vars: BTreeMap::new(), program: "/bin/persona-bridge".into() };

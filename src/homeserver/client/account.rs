@@ -104,6 +104,17 @@ impl Client {
         self.set_profile("set_avatar", identity, ProfileFieldValue::AvatarUrl(mxc.into())).await
     }
 
+    /// Takes the avatar off if it is still `mxc`; another one is somebody else's.
+    pub async fn clear_avatar(&self, identity: &Identity, mxc: &str) -> Called<()> {
+        let call = "clear_avatar";
+        if self.profile(call, identity, ProfileFieldName::AvatarUrl).await?.as_deref() != Some(mxc) {
+            return Ok(());
+        }
+        let none = ProfileFieldValue::AvatarUrl("".into());
+        let request = set_profile_field::v3::Request::new(identity.user.clone(), none);
+        self.tell(call, Speaker::As(identity), request).await
+    }
+
     /// Writes only a difference: each write is a member event in every room.
     async fn set_profile(
         &self,

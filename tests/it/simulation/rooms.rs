@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use persona_bridge::bridge::BridgeError;
+use persona_bridge::bridge::{BridgeError, RoomKind};
 use persona_bridge::conversation::{Level, RegisterName};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn a_configured_room_that_is_closed_is_told_and_entered_by_invite() {
     let mut world = World::new(Flavour::Synapse);
     let alias = "#lounge:hs.test".parse().expect("an alias");
     let register = RegisterName("swarm".into());
-    world.config.rooms.insert(alias, register);
+    world.config.rooms.insert(alias, RoomKind::Register(register));
     world.config.personas[0].rooms.push("#lounge:hs.test".parse().expect("an alias"));
     world.play(async |stage| {
         stage.swarm().await;
@@ -53,7 +53,8 @@ fn a_configured_room_that_is_closed_is_told_and_entered_by_invite() {
 fn a_configured_room_that_appears_later_is_joined_by_a_pass() {
     let mut world = World::new(Flavour::Synapse);
     world.config.reconcile = Duration::from_secs(1);
-    world.config.rooms.insert("#plaza:hs.test".parse().expect("an alias"), RegisterName("swarm".into()));
+    let kind = RoomKind::Register(RegisterName("swarm".into()));
+    world.config.rooms.insert("#plaza:hs.test".parse().expect("an alias"), kind);
     world.config.personas[0].rooms.push("#plaza:hs.test".parse().expect("an alias"));
     world.play(async |stage| {
         stage.swarm().await;
@@ -62,6 +63,36 @@ fn a_configured_room_that_appears_later_is_joined_by_a_pass() {
         stage.pass(50).await;
         stage.alice().say(&plaza, "Eir, welcome");
         stage.said(&plaza, EIR, 1).await;
+    });
+}
+
+#[test]
+fn a_room_that_the_config_calls_direct_is_a_lane_of_its_own_and_never_made() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.reconcile = Duration::from_secs(1);
+        let alias: ruma::OwnedRoomAliasId = "#persona_den:hs.test".parse().expect("an alias");
+        world.config.rooms.insert(alias.clone(), RoomKind::Direct);
+        world.config.personas[0].rooms.push(alias);
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage.pass(3_000).await;
+            assert_eq!(stage.home.alias("#persona_den:hs.test"), None, "it is somebody's to make");
+            let den = stage.alice().create_public_room("persona_den");
+            stage.joins(&den, EIR).await;
+            stage.pass(50).await;
+            stage.alice().say(&den, "no name needed");
+            stage.said(&den, EIR, 1).await;
+        });
+        world.play(async |stage| {
+            stage.swarm().await;
+            let den = stage.home.alias("#persona_den:hs.test").expect("it was made");
+            stage.alice().say(&den, "nor after a restart");
+            stage.said(&den, EIR, 2).await;
+        });
+        let fed = world.fed("eir");
+        assert_eq!(fed.len(), 2);
+        assert!(fed.iter().all(|fed| fed.words.starts_with("# mail for you in a direct room")), "{fed:#?}");
     });
 }
 
@@ -397,4 +428,24 @@ fn a_room_is_not_looked_at_before_she_has_joined() {
         stage.calm().await;
         counts(&stage.home.bodies(&room, EIR), &[("before-the-join", 1)]);
     });
+}
+
+#[test]
+fn a_picture_that_the_config_drops_is_taken_off_unless_somebody_else_set_it() {
+    let picture = |world: &World| world.home.profile_of(EIR, "avatar_url");
+    for foreign in [false, true] {
+        let mut world = World::new(Flavour::Synapse);
+        world.config.personas[0].avatar = Some("mxc://hs.test/eir".to_owned());
+        world.play(async |stage| drop(stage.swarm().await));
+        assert_eq!(picture(&world).as_deref(), Some("mxc://hs.test/eir"));
+        if foreign {
+            world.home.set_profile(EIR, "avatar_url", "mxc://hs.test/other");
+        }
+        world.config.personas[0].avatar = None;
+        for _ in 0..2 {
+            world.play(async |stage| drop(stage.swarm().await));
+            let expected = if foreign { "mxc://hs.test/other" } else { "" };
+            assert_eq!(picture(&world).as_deref(), Some(expected));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use persona_bridge::bridge::clock::Clock;
-use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, Register};
+use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, Register, RoomKind};
 use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaId, RegisterName};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
@@ -295,7 +295,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         user_prefix: setup.user_prefix.clone(),
         personas: vec![persona("eir", "Eir"), persona("brage", "Brage")],
         registers: BTreeMap::from([(swarm.clone(), register)]),
-        rooms: BTreeMap::from([(alias("swarm"), swarm)]),
+        rooms: BTreeMap::from([(alias("swarm"), RoomKind::Register(swarm))]),
         default_register: None,
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },

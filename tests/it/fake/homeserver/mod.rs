@@ -154,6 +154,18 @@ impl FakeHomeserver {
         self.lock().users.get(user)?.profile.get("displayname").cloned()
     }
 
+    /// A field of a user's profile.
+    pub(crate) fn profile_of(&self, user: &str, field: &str) -> Option<String> {
+        self.lock().users.get(user)?.profile.get(field).cloned()
+    }
+
+    /// Sets a field of a user's profile, as an admin does.
+    pub(crate) fn set_profile(&self, user: &str, field: &str, value: &str) {
+        let mut home = self.lock();
+        let known = home.users.get_mut(user).expect("a known user");
+        known.profile.insert(field.to_owned(), value.to_owned());
+    }
+
     /// Every typing notice: room, user, whether it was on.
     pub(crate) fn typing(&self) -> Vec<(String, String, bool)> {
         self.lock().typing.clone()
