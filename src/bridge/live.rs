@@ -148,6 +148,7 @@ impl Live {
                 self.shared.slots.give_back(&self.id);
                 self.shared.wake_all();
             }
+            Some(MindEvent::Poisoned { reason }) => self.turns.alarm(reason).await?,
             Some(MindEvent::Notice { text }) => {
                 self.shared
                     .tell(&format!("mind:{}:{text}", self.id), &format!("{}: {text}", self.id))

@@ -13,7 +13,7 @@ use super::presence::Presence;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
 use crate::conversation::prompt;
-use crate::conversation::{Batch, Delivery, Lane, LineId, Millis};
+use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
 use crate::persona::session::{Continuation, Fingerprint, Session, next_session, resume_or_renew};
 use crate::persona::{Ending, OpenTurn, Troubles, Verdict, verdict};
@@ -194,6 +194,10 @@ impl Turns {
                     tracing::warn!(persona = %id, reason, "her mind does not answer; it is asked again");
                 }
             }
+            Ending::Answered { .. } if self.shared.readiness.clear(&alarm_key(id)) => {
+                self.shared.readiness.clear(&key);
+                tracing::info!(persona = %id, "her new session answers");
+            }
             Ending::Answered { .. } | Ending::Final { .. } | Ending::Invalid { .. } | Ending::TooLong => {
                 if self.shared.readiness.clear(&key) {
                     tracing::info!(persona = %id, "her mind answers again");
@@ -201,6 +205,18 @@ impl Turns {
             }
             Ending::Refused { .. } | Ending::SessionGone { .. } => {}
         }
+    }
+
+    /// The CLI did to her session what it never must: an alarm, shown until her next good turn.
+    pub(crate) async fn alarm(&self, reason: &str) -> Result<(), BridgeError> {
+        let id = &self.persona.persona.id;
+        let text = format!("the session of {id} is not used any more: {reason}");
+        if !self.shared.readiness.say(&alarm_key(id), &text) {
+            return Ok(());
+        }
+        tracing::error!(persona = %id, reason, "her session is not used any more; the next one begins");
+        let generation = self.session.as_ref().map_or(0, |session| session.generation);
+        self.shared.tell(&format!("poisoned:{id}:{generation}"), &text).await
     }
 
     /// The verdict, with the says of a reply that can be used; one that cannot is an invalid ending.
@@ -268,6 +284,11 @@ impl Turns {
         }
         Ok(reason)
     }
+}
+
+/// Under which /ready shows that her session was spoilt.
+fn alarm_key(id: &PersonaId) -> String {
+    format!("session:{id}")
 }
 
 /// Puts what was read back, numbered behind what was pushed before it, where it was said; what came one way keeps the

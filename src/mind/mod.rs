@@ -75,6 +75,12 @@ pub enum MindEvent {
         /// A fixed phrase with exit code or signal.
         report: String,
     },
+    /// Her session must not be used any more, by what the CLI itself did to it; what is fed to it next ends as
+    /// [`Ending::SessionGone`].
+    Poisoned {
+        /// Why: a fixed phrase.
+        reason: &'static str,
+    },
     /// Something operators should know (a newer CLI, a new generation, an orphan ended).
     Notice {
         /// A plain sentence without user text or secrets.

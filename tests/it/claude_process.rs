@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use persona_bridge::mind::{MindCommand, claude};
+use persona_bridge::mind::{MindCommand, MindEvent, claude};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
 
@@ -88,16 +88,35 @@ async fn texts_of_the_cli_in_a_success_are_what_they_say() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_changed_under_us_is_never_used_again() {
-    for model in ["changes-session", "compacts", "does-not-know", "no-file", "in-use"] {
+    let (other, compacted) = ("the CLI has changed to another session", "the CLI has compacted the session");
+    for (model, alarms) in [
+        ("changes-session", vec![other]),
+        ("compacts", vec![compacted]),
+        ("does-not-know", vec![]),
+        ("no-file", vec![]),
+        ("in-use", vec![]),
+    ] {
         let home = fake(model);
         let mut mind = home.mind();
         let ended = mind.feed(feed(&session(1), 1, "words")).await;
         assert!(gone(&ended.ending), "{model} ended as {:?}", ended.ending);
+        assert_eq!(ended.alarms, alarms, "{model}");
         mind.exited().await;
     }
     let mut mind = fake("compacts").mind();
     mind.feed(feed(&session(1), 1, "words")).await;
     assert!(gone(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_compacted_between_turns_is_an_alarm_at_once() {
+    let home = fake("compacts-later");
+    let mut mind = home.mind();
+    assert_eq!(mind.feed(feed(&session(1), 1, "words")).await.said(), "done");
+    mind.exited().await;
+    assert_eq!(mind.event().await, MindEvent::Poisoned { reason: "the CLI has compacted the session" });
+    assert!(gone(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+    assert_eq!(mind.feed(feed(&session(2), 2, "words")).await.said(), "done");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +154,7 @@ async fn a_stop_in_the_middle_ends_even_a_deaf_process() {
 }
 
 async fn heard(mind: &mut crate::minds::Mind) {
-    while !matches!(mind.event().await, persona_bridge::mind::MindEvent::Heard { .. }) {}
+    while !matches!(mind.event().await, MindEvent::Heard { .. }) {}
 }
 
 #[tokio::test(flavor = "multi_thread")]

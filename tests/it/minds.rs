@@ -112,6 +112,7 @@ pub(crate) struct Ended {
     pub(crate) heard: bool,
     pub(crate) from_record: bool,
     pub(crate) notices: Vec<String>,
+    pub(crate) alarms: Vec<&'static str>,
 }
 
 impl Ended {
@@ -142,7 +143,7 @@ impl Mind {
 
     /// Waits for the end of a line's turn.
     pub(crate) async fn turn_end(&mut self, wanted: LineId) -> Ended {
-        let (mut heard, mut notices) = (false, Vec::new());
+        let (mut heard, mut notices, mut alarms) = (false, Vec::new(), Vec::new());
         loop {
             match self.event().await {
                 MindEvent::Heard { line } => {
@@ -151,9 +152,10 @@ impl Mind {
                 }
                 MindEvent::TurnEnded { line, ending, usage, from_record, .. } => {
                     assert_eq!(line, wanted);
-                    return Ended { ending, usage, heard, from_record, notices };
+                    return Ended { ending, usage, heard, from_record, notices, alarms };
                 }
                 MindEvent::Notice { text } => notices.push(text),
+                MindEvent::Poisoned { reason } => alarms.push(reason),
                 MindEvent::Exited { .. } => {}
             }
         }

@@ -75,9 +75,10 @@ impl Mind {
             };
             match line {
                 Ok(Some(line)) => {
-                    if let Some(reason) = poison(&wire::read(&line), process.session) {
-                        self.poisoned = Some((process.session, reason));
+                    let session = process.session;
+                    if let Some(reason) = poison(&wire::read(&line), session) {
                         self.end(Ladder::Unusable).await;
+                        self.poison(session, reason).await;
                     }
                 }
                 Ok(None) | Err(_) => self.end(Ladder::Unusable).await,
@@ -136,6 +137,10 @@ impl Mind {
         let transcript = self.transcript(feed.session.id).await?;
         match recover(feed, transcript.as_ref(), &self.wanted) {
             Recovery::Gone { reason } => Err(gone(reason)),
+            Recovery::Poisoned { reason } => {
+                self.poison(feed.session.id, reason).await;
+                Err(gone(reason))
+            }
             Recovery::Answered { reply, usage } => {
                 let usage = Usage { requests: vec![usage], ..Usage::default() };
                 Ok(TakenUp::Answered(Ending::Answered { reply }, usage))
@@ -194,9 +199,12 @@ impl Mind {
         let (ladder, reason) = match end {
             TurnEnd::Classified(ending) => return ending,
             TurnEnd::Poisoned(reason) => {
-                self.poisoned = self.process.as_ref().map(|process| (process.session, reason));
+                if let Some(session) = self.process.as_ref().map(|process| process.session) {
+                    self.poison(session, reason).await;
+                }
                 return gone(reason);
             }
+            TurnEnd::Unknown => return gone("the CLI does not know the session"),
             TurnEnd::Stopped(how) => (Ladder::Asked(how), "it was stopped".to_owned()),
             TurnEnd::Silent => (Ladder::Silent, "it was silent".to_owned()),
             TurnEnd::Unreadable => (Ladder::Unusable, "its output could not be read".to_owned()),
@@ -207,6 +215,12 @@ impl Mind {
         };
         self.end_quietly(ladder).await;
         Ending::Lost { reason }
+    }
+
+    /// Forbids the session any further use, and raises the alarm.
+    async fn poison(&mut self, session: Uuid, reason: &'static str) {
+        self.poisoned = Some((session, reason));
+        self.tell(MindEvent::Poisoned { reason }).await;
     }
 
     /// The process closed its output in the middle of a turn.

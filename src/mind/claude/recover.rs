@@ -24,6 +24,11 @@ pub(super) enum Recovery {
         /// Whether the file is in the way of a new session and must be put aside first.
         put_aside: bool,
     },
+    /// The session must not be used, and the CLI was never to do what was done to it.
+    Poisoned {
+        /// What: a fixed phrase.
+        reason: &'static str,
+    },
     /// The session must not be used.
     Gone {
         /// Why: a fixed phrase.
@@ -41,7 +46,7 @@ pub(super) fn recover(feed: &Feed, transcript: Option<&Transcript>, schema: &Val
         };
     };
     if transcript.compacted {
-        return Recovery::Gone { reason: "the session was compacted" };
+        return Recovery::Poisoned { reason: "the session was compacted" };
     }
     if feed.session.last_committed.is_some_and(|line| !transcript.holds(line)) {
         return Recovery::Gone { reason: "the session's file has lost the last committed line" };
@@ -150,7 +155,8 @@ mod tests {
         assert!(is_gone(&recover(&feed(None, false), Some(&file(&[2, 3])), &Value::Null)));
         let mut compacted = file(&[-1]);
         compacted.compacted = true;
-        assert!(is_gone(&recover(&feed(None, false), Some(&compacted), &Value::Null)));
+        let taken_up = recover(&feed(None, false), Some(&compacted), &Value::Null);
+        assert!(matches!(taken_up, Recovery::Poisoned { .. }), "{taken_up:?}");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) enum TurnEnd {
     Classified(Ending),
     /// The session must not be used any more.
     Poisoned(&'static str),
+    /// The CLI does not know the session.
+    Unknown,
     /// We were told to stop, or nobody listens any more.
     Stopped(Stop),
     /// There was no line of output for too long.
@@ -165,7 +167,7 @@ impl Turn {
     /// Takes a result for ours only if it names our line; an error of a turn that began with our line may do without.
     fn result(&self, outcome: &Outcome) -> Option<TurnEnd> {
         if outcome.errors.iter().any(|error| error.starts_with("No conversation found")) {
-            return Some(TurnEnd::Poisoned("the CLI does not know the session"));
+            return Some(TurnEnd::Unknown);
         }
         let unnamed_error = outcome.lines.is_empty() && outcome.is_error && self.heard;
         if outcome.lines.contains(&self.line.0) || unnamed_error {

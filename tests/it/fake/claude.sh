@@ -60,6 +60,7 @@ while IFS= read -r line; do
     too-long-as-success) heard; result '"result":"Prompt is too long"' ;;
     changes-session) init 00000000-0000-4000-8000-000000000001; silence ;;
     compacts) heard; echo '{"type":"system","subtype":"compact_boundary"}'; answer ;;
+    compacts-later) heard; answer; echo '{"type":"system","subtype":"compact_boundary"}' ;;
     no-file) heard; rm "$file"; result "\"structured_output\":$output" ;;
     *) heard; silence ;;
     esac
