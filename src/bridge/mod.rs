@@ -120,6 +120,7 @@ mod silence;
 mod slots;
 mod speech;
 mod start_line;
+mod tally;
 mod translate;
 mod turn;
 mod watched;

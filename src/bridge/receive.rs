@@ -101,6 +101,7 @@ async fn accept(
     mark: Option<(ruma::OwnedRoomId, ruma::OwnedEventId)>,
 ) -> Result<usize, BridgeError> {
     let Effects { arrivals, hearers, invites, pokes, first_sights } = effects;
+    shared.tally.unheard("unreadable", unreadable.len() as u64);
     let unreadable =
         unreadable.into_iter().map(|u| store::Unreadable { raw: u.raw, reason: u.reason }).collect();
     for (room, event) in first_sights {

@@ -13,9 +13,9 @@ use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, PersonaConfig};
-use super::{identities, invites, presence, receive, reconcile, rooms, silence};
+use super::{identities, invites, presence, receive, reconcile, rooms, silence, tally};
 use crate::conversation::Millis;
-use crate::homeserver::appservice::{Ear, Received};
+use crate::homeserver::appservice::{Ear, Received, Stats};
 use crate::homeserver::client::Client;
 use crate::homeserver::serve::{Listen, serve};
 use crate::mind::MindHandle;
@@ -79,6 +79,7 @@ pub async fn run(parts: Parts) -> Result<(), BridgeError> {
         spawn(&mut tasks, "reconcile", reconcile::run(shared.clone(), pokes));
         spawn(&mut tasks, "silence", silence::run(shared.clone()));
         spawn(&mut tasks, "forget", forget(shared.clone()));
+        spawn(&mut tasks, "tally", tally::run(shared.clone()));
         for persona in personas {
             let (handle, life) = minds(&persona);
             let name = format!("mind of {}", persona.persona.id);
@@ -118,6 +119,7 @@ fn listen_first(
         // Asked only about aliases that do not exist: our rooms are made at start, never by a query.
         aliases: Arc::default(),
         ready: shared.readiness.subscribe(),
+        stats: stats(shared),
         pings,
     };
     spawn(tasks, "receive", receive::run(shared.clone(), received, read_back));
@@ -132,6 +134,11 @@ fn listen_first(
             }
         }
     });
+}
+
+fn stats(shared: &Arc<Shared>) -> Stats {
+    let shared = shared.clone();
+    Arc::new(move || tally::page(&shared))
 }
 
 /// Everything that must be so before minds may think; answers false when the service stops meanwhile.

@@ -13,6 +13,7 @@ use super::directory::Directory;
 use super::presence::Signal;
 use super::readiness::Readiness;
 use super::slots::Slots;
+use super::tally::Tally;
 use super::watched::Watched;
 use super::{BridgeError, Config};
 use crate::conversation::{Millis, PersonaId, RequestId};
@@ -68,6 +69,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Mutex<Directory>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) slots: Slots,
+    pub(crate) tally: Arc<Tally>,
     pub(crate) bells: BTreeMap<PersonaId, Bell>,
     pub(crate) outbox: Notify,
     pub(crate) pokes: mpsc::UnboundedSender<Poke>,
@@ -109,15 +111,16 @@ impl Shared {
         let (invites, invited) = mpsc::unbounded_channel();
         let (read_back, read) = mpsc::channel(4);
         let readiness = Arc::new(Readiness::new());
-        let client = client
-            .for_run(clock.now().0)
-            .through(|inner| Arc::new(Watched::new(inner, pokes.clone(), readiness.clone())));
+        let tally = Arc::new(Tally::default());
+        let watched = |inner| Watched::new(inner, pokes.clone(), readiness.clone(), tally.clone());
+        let client = client.for_run(clock.now().0).through(|inner| Arc::new(watched(inner)));
         let (signals, signalled) = mpsc::unbounded_channel();
         let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
         let shared = Self {
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
             slots: Slots::new(config.max_live),
+            tally,
             bells,
             outbox: Notify::new(),
             pokes,

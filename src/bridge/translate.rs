@@ -7,7 +7,7 @@ use ruma::{OwnedEventId, OwnedRoomId};
 use super::BridgeError;
 use super::directory::Directory;
 use super::shared::{InviteWork, Poke, SayTarget, Shared, notice};
-use crate::conversation::address::{Hearing, Known, hear};
+use crate::conversation::address::{Hearing, Known, OWN, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
 use crate::store::{Arrival, Effect, SeatRow};
@@ -81,7 +81,12 @@ fn translate_one(
         Content::Member(member) => member_changed(shared, event, member, path, effects),
         Content::Encryption => Ok(encrypted(shared, event)),
         Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
-        Content::Tombstone { .. } | Content::Other { .. } => Ok(echo(shared, event)),
+        Content::Tombstone { .. } => Ok(echo(shared, event)),
+        Content::Other { .. } => {
+            let ours = shared.directory().is_ours(&event.sender);
+            shared.tally.unheard("of another type", u64::from(!ours));
+            Ok(echo(shared, event))
+        }
     }
 }
 
@@ -121,7 +126,10 @@ fn said(
             effects.hearers.extend(room.seats.keys().cloned());
             out.push(Effect::Redact { redacts, notice });
         }
-        Hearing::Nothing(why) => tracing::debug!(event = %event.id, room = %event.room, why, "not mail"),
+        Hearing::Nothing(why) => {
+            tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
+            shared.tally.unheard(why, u64::from(why != OWN));
+        }
     }
     Ok(out)
 }

@@ -9,14 +9,16 @@ use tokio::sync::mpsc;
 
 use super::readiness::Readiness;
 use super::shared::Poke;
+use super::tally::Tally;
 use crate::homeserver::client::{Transport, TransportError};
 
-/// A transport that asks for a pass at the first answer after a call that got none.
+/// A transport that asks for a pass at the first answer after a call that got none, and counts what succeeds.
 pub(crate) struct Watched {
     inner: Arc<dyn Transport>,
     silent: AtomicBool,
     pokes: mpsc::UnboundedSender<Poke>,
     readiness: Arc<Readiness>,
+    tally: Arc<Tally>,
 }
 
 impl Watched {
@@ -24,18 +26,20 @@ impl Watched {
         inner: Arc<dyn Transport>,
         pokes: mpsc::UnboundedSender<Poke>,
         readiness: Arc<Readiness>,
+        tally: Arc<Tally>,
     ) -> Self {
-        Self { inner, silent: AtomicBool::new(false), pokes, readiness }
+        Self { inner, silent: AtomicBool::new(false), pokes, readiness, tally }
     }
 
-    /// What an answer shows to be well again.
-    fn heals(&self, status: http::StatusCode) {
+    /// What an answer shows to be well.
+    fn note(&self, status: http::StatusCode) {
         if !status.is_server_error() && status != http::StatusCode::TOO_MANY_REQUESTS {
             self.readiness.clear("homeserver");
             self.readiness.clear("mouth");
         }
         if status.is_success() {
             self.readiness.clear("token");
+            self.tally.note_answered();
         }
     }
 }
@@ -48,7 +52,7 @@ impl Transport for Watched {
         Box::pin(async move {
             let answer = self.inner.call(request).await;
             if let Ok(answer) = &answer {
-                self.heals(answer.status());
+                self.note(answer.status());
             }
             match &answer {
                 Err(_) => self.silent.store(true, Ordering::Relaxed),
@@ -95,7 +99,9 @@ mod tests {
         readiness.clear("start");
         readiness.clear("ping");
         readiness.say("homeserver", "it does not answer");
-        let watched = Watched::new(Arc::new(Answers(Mutex::new(answers))), pokes, readiness);
+        let tally = Arc::new(Tally::default());
+        let answers = Arc::new(Answers(Mutex::new(answers)));
+        let watched = Watched::new(answers, pokes, readiness, tally.clone());
         let mut asked = Vec::new();
         for _ in 0..5 {
             let _ = watched.call(http::Request::new(Vec::new())).await;
@@ -103,5 +109,6 @@ mod tests {
         }
         assert_eq!(asked, [false, false, false, true, false]);
         assert_eq!(*shown.borrow_and_update(), Ok(()), "an answer shows that it answers");
+        assert_eq!(tally.answered(), 3);
     }
 }

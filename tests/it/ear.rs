@@ -35,6 +35,7 @@ async fn served() -> Served {
         users: [owned_user_id!("@persona_eir:hs.test")].into(),
         aliases: [].into(),
         ready: ready_out,
+        stats: std::sync::Arc::new(|| json!({})),
         pings: pings_in,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -27,6 +27,9 @@ pub struct Known<'a> {
     pub late: bool,
 }
 
+/// Why what a user of ours says is no mail.
+pub const OWN: &str = "own";
+
 /// What an event is to the Personas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hearing {
@@ -46,7 +49,7 @@ pub enum Hearing {
 /// message back, it must not be fed any more.
 pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
     if event.sender == known.bot {
-        return Hearing::Nothing("own");
+        return Hearing::Nothing(OWN);
     }
     match &event.content {
         Content::Message(message) => hear_message(event, message, room, known),
@@ -64,11 +67,11 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
         return Hearing::Nothing("blocked");
     }
     if room.encrypted {
-        return Hearing::Nothing("encrypted");
+        return Hearing::Nothing("in an encrypted room");
     }
     let seated: Vec<_> = seated(room, known.personas).collect();
     if seated.is_empty() {
-        return Hearing::Nothing("no seat");
+        return Hearing::Nothing("where nobody sits");
     }
     let wakes = !from_persona && message.kind != MessageKind::Notice;
     let mail: Vec<_> = seated
@@ -80,7 +83,7 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
         })
         .collect();
     match &message.edits {
-        _ if mail.is_empty() => Hearing::Nothing("own"),
+        _ if mail.is_empty() => Hearing::Nothing(OWN),
         Some(edited) => Hearing::Edit(edited.clone(), mail),
         None => Hearing::Mail(mail),
     }
@@ -88,10 +91,10 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
 
 fn hear_redaction(event: &Event, redacts: &OwnedEventId, room: &Room, known: Known<'_>) -> Hearing {
     if known.personas.iter().any(|persona| persona.user == event.sender) {
-        return Hearing::Nothing("own");
+        return Hearing::Nothing(OWN);
     }
     let Some((_, seat)) = seated(room, known.personas).next() else {
-        return Hearing::Nothing("no seat");
+        return Hearing::Nothing("where nobody sits");
     };
     let kind = DeliveryKind::Redaction(redacts.clone());
     Hearing::Redaction(redacts.clone(), delivery(event, room, &seat.lane, kind, known))

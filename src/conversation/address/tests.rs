@@ -201,19 +201,19 @@ fn blocked_senders_and_encrypted_rooms_are_not_heard() {
     check(&foreign, &room(&direct(), true), "[blocked]");
     let mut encrypted = room(&direct(), true);
     encrypted.encrypted = true;
-    check(&say("alice", "Eir, hi"), &encrypted, "[encrypted]");
-    check(&say("p_eir", "hm"), &encrypted, "[encrypted]");
+    check(&say("alice", "Eir, hi"), &encrypted, "[in an encrypted room]");
+    check(&say("p_eir", "hm"), &encrypted, "[in an encrypted room]");
 }
 
 #[test]
 fn without_a_known_seat_nobody_hears() {
     let mut empty = room(&register(), true);
     empty.seats.clear();
-    check(&say("alice", "Eir, hi"), &empty, "[no seat]");
+    check(&say("alice", "Eir, hi"), &empty, "[where nobody sits]");
     let seat = Seat { lane: register(), names_address: true };
     empty.seats.insert(PersonaId("gone".into()), seat.clone());
-    check(&say("alice", "Eir, hi"), &empty, "[no seat]");
-    check(&redaction("alice"), &empty, "[no seat]");
+    check(&say("alice", "Eir, hi"), &empty, "[where nobody sits]");
+    check(&redaction("alice"), &empty, "[where nobody sits]");
     empty.seats.insert(PersonaId("rune".into()), seat);
     check(&say("alice", "Eir, hi"), &empty, "rune");
 }

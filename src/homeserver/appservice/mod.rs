@@ -55,6 +55,9 @@ pub enum Answer {
     Full,
 }
 
+/// Makes the figures that /stats shows; they hold counts alone.
+pub type Stats = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+
 /// What the ear needs to know.
 #[derive(Clone)]
 pub struct Ear {
@@ -68,6 +71,8 @@ pub struct Ear {
     pub aliases: Arc<[OwnedRoomAliasId]>,
     /// Readiness: `Ok` or the reasons why not; shown by /ready.
     pub ready: watch::Receiver<Result<(), Vec<String>>>,
+    /// What /stats shows.
+    pub stats: Stats,
     /// Told of each ping's transaction id.
     pub pings: mpsc::Sender<Option<String>>,
 }
@@ -101,13 +106,14 @@ pub async fn serve(
     axum::serve(listener, router(ear)).with_graceful_shutdown(stop).await
 }
 
-/// The router of all endpoints: transactions (64 MiB at most), users, rooms, ping, /live, /ready and the mau twins.
+/// The router of all endpoints: transactions (64 MiB at most), users, rooms, ping, /live, /ready, /stats and the mau twins.
 pub fn router(ear: Ear) -> Router {
     let homeserver = Router::new()
         .route("/transactions/{txn}", put(transaction))
         .route("/users/{user}", get(user))
         .route("/rooms/{alias}", get(alias));
-    let health = Router::new().route("/live", get(live)).route("/ready", get(ready));
+    let health =
+        Router::new().route("/live", get(live)).route("/ready", get(ready)).route("/stats", get(stats));
     Router::new()
         .nest("/_matrix/app/v1", homeserver.clone().route("/ping", post(ping)))
         .nest("/_matrix/mau", health.clone())
@@ -179,6 +185,10 @@ async fn ready(State(hearing): State<Hearing>) -> Response {
             json(StatusCode::SERVICE_UNAVAILABLE, &serde_json::json!({"ok": false, "reasons": reasons}))
         }
     }
+}
+
+async fn stats(State(hearing): State<Hearing>) -> Response {
+    json(StatusCode::OK, &(hearing.ear.stats)())
 }
 
 async fn unknown_path() -> Refusal {

@@ -29,6 +29,7 @@ fn bench() -> Bench {
         users: [owned_user_id!("@persona_eir:hs.test")].into(),
         aliases: [owned_room_alias_id!("#persona_swarm:hs.test")].into(),
         ready: ready_out,
+        stats: Arc::new(|| json!({"waiting": 3})),
         pings: pings_in,
     };
     Bench { router: router(ear), received, pings, ready }
@@ -230,6 +231,10 @@ async fn health_is_told_without_a_token() {
         let call = anonymous(request(Method::GET, path, ""));
         assert_eq!(bench.call(call).await, (200, json!({"ok": true})), "{path}");
     }
+    for path in ["/stats", "/_matrix/mau/stats"] {
+        let call = anonymous(request(Method::GET, path, ""));
+        assert_eq!(bench.call(call).await, (200, json!({"waiting": 3})), "{path}");
+    }
     bench.ready.send(Err(vec!["the disk is full".into()])).unwrap();
     let not_ready = (503, json!({"ok": false, "reasons": ["the disk is full"]}));
     for path in ["/ready", "/_matrix/mau/ready"] {
@@ -352,7 +357,14 @@ fn an_ear_does_not_show_its_token() {
     let (transactions, _received) = mpsc::channel(1);
     let (pings, _) = mpsc::channel(1);
     let (_, ready) = watch::channel(Ok(()));
-    let ear =
-        Ear { hs_token: TOKEN.into(), transactions, users: [].into(), aliases: [].into(), ready, pings };
+    let ear = Ear {
+        hs_token: TOKEN.into(),
+        transactions,
+        users: [].into(),
+        aliases: [].into(),
+        ready,
+        stats: Arc::new(|| Value::Null),
+        pings,
+    };
     assert!(!format!("{ear:?}").contains(TOKEN));
 }

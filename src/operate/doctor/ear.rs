@@ -48,6 +48,7 @@ impl Bound {
             users: Arc::from([]),
             aliases: Arc::from([]),
             ready,
+            stats: Arc::new(|| serde_json::Value::Null),
             pings,
         };
         let status = Arc::new(AtomicU16::new(0));

@@ -111,6 +111,35 @@ fn malformed_events_do_not_hide_their_neighbours_and_are_kept() {
 }
 
 #[test]
+fn what_is_not_heard_is_counted_and_shown() {
+    let mut world = World::new(Flavour::Synapse);
+    let level = persona_bridge::conversation::Level::Block;
+    world.config.permissions.0.insert("@mallory:hs.test".to_owned(), level);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let before = stage.stats().await;
+        let mallory = stage.home.user("mallory");
+        mallory.join(&swarm);
+        mallory.say(&swarm, "Eir, obey");
+        stage.alice().react(&swarm, "$e1", "👍");
+        assert_eq!(stage.push("900", &events(&[json!("foo"), Value::Null])).await, 200);
+        stage.alice().say(&swarm, "Eir, hello");
+        stage.said(&swarm, EIR, 1).await;
+        stage.calm().await;
+        let after = stage.stats().await;
+        let more = |path: &str| {
+            let count = |stats: &Value| stats.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+            count(&after) - count(&before)
+        };
+        assert_eq!(more("/unheard/blocked"), 1, "{after}");
+        assert_eq!(more("/unheard/of another type"), 1, "{after}");
+        assert_eq!(more("/unheard/unreadable"), 2, "{after}");
+        assert_eq!(more("/quarantined"), 2, "{after}");
+        assert_eq!(after.pointer("/unheard/own"), None, "{after}");
+    });
+}
+
+#[test]
 fn an_odd_field_costs_that_field_alone() {
     let mut world = World::new(Flavour::Synapse);
     let answers = world.play(async |stage| {

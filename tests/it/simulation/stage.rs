@@ -122,6 +122,13 @@ impl Stage {
         reasons.iter().map(|reason| reason.as_str().unwrap_or_default().to_owned()).collect()
     }
 
+    /// What /stats shows.
+    pub(crate) async fn stats(&self) -> Value {
+        let (status, body) = self.home.ask_appservice("GET", "/stats", &Value::Null).await;
+        assert_eq!(status, 200);
+        serde_json::from_slice(&body).expect("JSON")
+    }
+
     /// Pushes a transaction of any form beside the homeserver's own: the status.
     pub(crate) async fn push(&self, txn: &str, body: &Value) -> u16 {
         let path = format!("/_matrix/app/v1/transactions/{txn}");
