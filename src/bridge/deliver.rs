@@ -22,7 +22,7 @@ use crate::store::{NewSay, Say};
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest delay between two tries.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A 5xx that repeats this often for one say while others are sent parks it; while none is sent it is an outage.
+/// A 5xx that repeats this often for one say while other calls succeed parks it; while none succeeds it is an outage.
 const SERVER_FAULTS: u32 = 10;
 /// How many rooms are sent to at once.
 const AT_ONCE: usize = 16;
@@ -51,7 +51,7 @@ enum Tried {
 struct Trouble {
     tries: u32,
     server_faults: u32,
-    /// How many sends had succeeded when the server first failed on this one.
+    /// How many calls had succeeded when the server first failed on this one.
     successes_before: u64,
     rejoined: bool,
     not_before: Millis,
@@ -68,7 +68,6 @@ pub(crate) struct Deliver {
     busy: BTreeMap<OwnedRoomId, u64>,
     troubles: BTreeMap<RequestId, Trouble>,
     started: Millis,
-    successes: u64,
 }
 
 impl Deliver {
@@ -80,7 +79,6 @@ impl Deliver {
             busy: BTreeMap::new(),
             troubles: BTreeMap::new(),
             started,
-            successes: 0,
         }
     }
 
@@ -138,7 +136,6 @@ impl Deliver {
         let now = self.shared.clock.now();
         match tried {
             Tried::Sent(event) => {
-                self.successes += 1;
                 self.troubles.remove(&say.say.request);
                 self.shared.store.sent(say.seq, event, now).await?;
             }
@@ -169,7 +166,7 @@ impl Deliver {
         reached: bool,
     ) -> Result<(), BridgeError> {
         let now = self.shared.clock.now();
-        let successes = self.successes;
+        let successes = self.shared.tally.answered();
         let trouble = self.troubles.entry(say.say.request.clone()).or_default();
         trouble.not_before = now.plus(after.unwrap_or_else(|| backoff(trouble.tries)));
         trouble.tries = trouble.tries.saturating_add(1);

@@ -157,6 +157,22 @@ fn server_faults_that_stay_while_others_succeed_park_and_are_told() {
 }
 
 #[test]
+fn a_quiet_room_that_the_server_fails_on_is_given_up_while_any_other_call_succeeds() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            let broken = Fault::Answer(500, r#"{"errcode":"M_UNKNOWN","error":"unknown room"}"#.to_owned());
+            stage.home.fail_when(u32::MAX, broken, sends_to(&swarm));
+            stage.alice().say(&swarm, "Eir, one");
+            stage.pass(1_200_000).await;
+            counts(&stage.told(), &[("could not say something", 1)]);
+        });
+        assert_eq!(world.store().counts().parked, 1);
+    });
+}
+
+#[test]
 fn server_faults_of_everything_are_an_outage_and_park_nothing() {
     on_both(|flavour| {
         let mut world = World::new(flavour);
