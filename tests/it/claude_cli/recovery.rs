@@ -205,12 +205,25 @@ async fn fifty_turns_a_kill_and_a_resume_keep_the_prefix() {
     // Dropping the API looks whether any prefix has broken.
 }
 
+/// A mind that has answered the first line of its session.
+async fn begun() -> Option<(Home, MessagesApi, Mind, Session)> {
+    let (home, api) = real().await?;
+    let (mut mind, session) = (home.mind(), session(1));
+    assert_eq!(mind.feed(feed(&session, 1, "[mail]\none;")).await.said(), "echo [mail]\none;");
+    Some((home, api, mind, session))
+}
+
+/// Changes the session's file while no process has it.
+async fn rewrite(home: &Home, mind: &mut Mind, session: &Session, change: impl FnOnce(&str) -> String) {
+    mind.stop(Stop::Idle).await;
+    let file = home.session_file(session).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, change(&text)).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_child_that_dies_is_told_and_replaced() {
-    let Some((home, _api)) = real().await else { return };
-    let session = session(1);
-    let mut mind = home.mind();
-    mind.feed(feed(&session, 1, "[mail]\none;")).await;
+    let Some((home, _api, mut mind, session)) = begun().await else { return };
     kill_program(&home);
     assert_eq!(mind.exited().await, "exit code 137");
     assert_eq!(mind.feed(feed(&session, 2, "[mail]\ntwo;")).await.said(), "echo [mail]\ntwo;");
@@ -231,10 +244,7 @@ async fn a_session_that_must_exist_and_does_not_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_file_without_the_last_committed_line_is_gone() {
-    let Some((home, _api)) = real().await else { return };
-    let mut mind = home.mind();
-    let session = session(1);
-    mind.feed(feed(&session, 1, "[mail]\none;")).await;
+    let Some((_home, _api, mut mind, session)) = begun().await else { return };
     mind.stop(Stop::Idle).await;
     let ended = mind.feed(feed(&committed(session, 7), 2, "[mail]\ntwo;")).await;
     assert!(matches!(ended.ending, Ending::SessionGone { .. }), "{ended:?}");
@@ -242,10 +252,7 @@ async fn a_session_file_without_the_last_committed_line_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_file_lost_under_a_living_child_is_noticed() {
-    let Some((home, _api)) = real().await else { return };
-    let mut mind = home.mind();
-    let session = session(1);
-    mind.feed(feed(&session, 1, "[mail]\none;")).await;
+    let Some((home, _api, mut mind, session)) = begun().await else { return };
     std::fs::remove_file(home.session_file(&session).unwrap()).unwrap();
     let ended = mind.feed(feed(&committed(session, 1), 2, "[mail]\ntwo;")).await;
     assert!(matches!(ended.ending, Ending::SessionGone { .. }), "{ended:?}");
@@ -253,30 +260,19 @@ async fn a_session_file_lost_under_a_living_child_is_noticed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_holds_no_turn_yet_is_no_obstacle() {
-    let Some((home, api)) = real().await else { return };
-    let session = session(1);
-    let mut mind = home.mind();
-    mind.feed(feed(&session, 1, "[mail]\none;")).await;
-    mind.stop(Stop::Idle).await;
+    let Some((home, api, mut mind, session)) = begun().await else { return };
     // What a kill right after the line was queued leaves behind.
-    let file = home.session_file(&session).unwrap();
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.lines().next().unwrap()).unwrap();
+    let first_line = |text: &str| text.lines().next().unwrap().to_owned();
+    rewrite(&home, &mut mind, &session, first_line).await;
     assert_eq!(mind.feed(feed(&session, 1, "[mail]\none;")).await.said(), "echo [mail]\none;");
     assert_eq!(api.requests().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torn_last_line_is_no_obstacle() {
-    let Some((home, api)) = real().await else { return };
-    let session = session(1);
-    let mut mind = home.mind();
-    mind.feed(feed(&session, 1, "[mail]\none;")).await;
-    mind.stop(Stop::Idle).await;
-    let file = home.session_file(&session).unwrap();
-    let mut text = std::fs::read_to_string(&file).unwrap();
-    text.push_str(r#"{"parentUuid":"23ea75"#);
-    std::fs::write(&file, text).unwrap();
+    let Some((home, api, mut mind, session)) = begun().await else { return };
+    let torn = |text: &str| format!(r#"{text}{{"parentUuid":"23ea75"#);
+    rewrite(&home, &mut mind, &session, torn).await;
     let session = committed(session, 1);
     assert_eq!(mind.feed(feed(&session, 2, "[mail]\ntwo;")).await.said(), "echo [mail]\ntwo;");
     assert_eq!(times_in_context(&api, "one;"), 1);
