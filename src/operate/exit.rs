@@ -68,7 +68,9 @@ impl ExitCode {
             Self::HomeserverUnreachable => "The bridge cannot reach the homeserver.",
             Self::BridgeUnreachable => "The homeserver cannot reach the bridge.",
             Self::StoreFailed => "The store cannot be read or written.",
-            Self::StoreRefused => "The store is in use, belongs to another bridge, or has another format.",
+            Self::StoreRefused => {
+                "The store is in use, belongs to another bridge or homeserver database, or has another format."
+            }
             Self::TokenRefused => {
                 "The homeserver refuses the appservice's token, or the bridge the homeserver's."
             }
