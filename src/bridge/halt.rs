@@ -11,6 +11,8 @@ pub enum Halt {
     EarInsideFlush,
     /// It is durable, and the homeserver has no answer yet.
     EarAfterFlush,
+    /// The homeserver has its answer, and nothing is written: what an ear must never do.
+    EarAnswersFirst,
     /// A reply has just come from a mind (not from its record), and nothing of it is written.
     BeforeCommit,
     /// A reply with words in it is committed, and nothing of it is sent.
@@ -20,10 +22,11 @@ pub enum Halt {
 }
 
 impl Halt {
-    const NAMES: [(&str, Self); 6] = [
+    const NAMES: [(&str, Self); 7] = [
         ("ear-before-flush", Self::EarBeforeFlush),
         ("ear-inside-flush", Self::EarInsideFlush),
         ("ear-after-flush", Self::EarAfterFlush),
+        ("ear-answers-first", Self::EarAnswersFirst),
         ("before-commit", Self::BeforeCommit),
         ("after-commit", Self::AfterCommit),
         ("after-put", Self::AfterPut),

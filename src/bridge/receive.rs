@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -16,6 +17,9 @@ use crate::conversation::{Event, PersonaId};
 use crate::homeserver::appservice::{Answer, Received};
 use crate::homeserver::event::Unreadable;
 use crate::store;
+
+/// In which an answer has left the process.
+const LEAVES: Duration = Duration::from_millis(200);
 
 type Accepting = Pin<Box<dyn Future<Output = Result<(), BridgeError>> + Send>>;
 
@@ -77,10 +81,22 @@ fn take(shared: &Arc<Shared>, received: Received) -> Result<Option<Accepting>, B
     let effects = translate(shared, &events, Path::Transaction)?;
     let shared = shared.clone();
     Ok(Some(Box::pin(async move {
+        if answers_first(&shared, &effects) {
+            let _ = answer.send(Answer::Taken);
+            tokio::time::sleep(LEAVES).await;
+            Halt::EarAnswersFirst.reached(shared.config.halt);
+            return Ok(());
+        }
         accept(&shared, effects, unreadable, None).await?;
         let _ = answer.send(Answer::Taken);
         Ok(())
     })))
+}
+
+/// Whether a build for tests is to show what an answer before the flush costs.
+fn answers_first(shared: &Shared, effects: &Effects) -> bool {
+    let wanted = cfg!(debug_assertions) && shared.config.halt == Some(Halt::EarAnswersFirst);
+    wanted && effects.arrivals.iter().any(has_mail)
 }
 
 fn take_back(shared: &Arc<Shared>, back: ReadBack) -> Accepting {

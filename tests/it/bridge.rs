@@ -9,7 +9,8 @@ use std::time::Duration;
 use persona_bridge::demo::child::{Child, Launch, Signal};
 use tempfile::TempDir;
 
-use crate::servers::{PREFIX, SERVER_NAME, Server, aloud, last_lines};
+use crate::servers::{PREFIX, SERVER_NAME, Server, last_lines};
+use crate::tools::aloud;
 
 const READY_DEADLINE: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -40,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) homeserver: Option<url::Url>,
     /// Where the bridge listens, if not where the homeserver calls it.
     pub(crate) listen: Option<u16>,
+    /// What is logged.
+    pub(crate) log: &'static str,
 }
 
 impl Default for Setup {
@@ -55,6 +58,7 @@ impl Default for Setup {
             env: Vec::new(),
             homeserver: None,
             listen: None,
+            log: "info",
         }
     }
 }
@@ -67,6 +71,7 @@ pub(crate) struct Bridge {
     pub(crate) port: u16,
     /// Variables of its environment at its next start.
     pub(crate) env: Vec<(String, String)>,
+    log: &'static str,
     child: Option<Child>,
     /// How long the log was at its last start.
     begun: usize,
@@ -140,6 +145,7 @@ impl Bridge {
             dir: config.parent().unwrap().to_owned(),
             port: setup.listen.unwrap_or(server.appservice.port),
             env: setup.env.clone(),
+            log: setup.log,
             child: None,
             begun: 0,
             _folder: Arc::clone(&server.dir),
@@ -151,8 +157,8 @@ impl Bridge {
     /// Starts it without waiting.
     pub(crate) async fn start(&mut self) {
         self.begun = self.log().len();
-        let launch =
-            Launch::new(PROGRAM, &self.dir, &self.log_file()).args(["run", "--config", "config.toml"]);
+        let launch = Launch::new(PROGRAM, &self.dir, &self.log_file());
+        let launch = launch.args(["run", "--config", "config.toml", "--log", self.log]);
         let mut launch = launch.guarded(Some(Path::new(PROGRAM)));
         launch.env = self.env.iter().map(|(key, value)| (key.into(), value.into())).collect();
         self.child = Some(launch.spawn().await.unwrap());
@@ -202,6 +208,12 @@ impl Bridge {
     pub(crate) async fn get(&self, page: &str) -> Option<(u16, String)> {
         let answer = reqwest::get(format!("http://127.0.0.1:{}/{page}", self.port)).await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))
+    }
+
+    /// Waits until a bridge that was started by other means says that it is ready.
+    pub(crate) async fn ready_somewhere(&self) {
+        let ready = tokio::time::timeout(READY_DEADLINE, self.answers_ready()).await;
+        assert!(ready.is_ok(), "the bridge is not ready");
     }
 
     /// Sends a signal and waits for its end: the exit status, none if it did not run.

@@ -12,8 +12,8 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::bridge::PROGRAM;
 use crate::fake::messages_api::{Answer, MessagesApi};
-use crate::servers::{self, environment, skipped, synapse_python};
-use crate::tools::{claude_program, tools_folder};
+use crate::servers::{self, synapse_python};
+use crate::tools::{claude_program, skipped, tools_folder, variable};
 
 const DEADLINE: Duration = Duration::from_secs(180);
 
@@ -131,8 +131,8 @@ impl Chat {
 }
 
 fn conduit() -> Option<PathBuf> {
-    let program = environment("CONDUIT_BIN").unwrap_or_else(|| "conduit".to_owned());
-    find_program(&program, &environment("PATH").unwrap_or_default())
+    let program = variable("CONDUIT_BIN").unwrap_or_else(|| "conduit".to_owned());
+    find_program(&program, &variable("PATH").unwrap_or_default())
 }
 
 /// The files below a folder that hold these bytes.
@@ -250,7 +250,7 @@ mod tests {
         api.rule(|_| Answer::say("Hello from the real one."));
         let mut command = demo.command(&["--mind", "claude", "--say", "Eir, hello", "--to", "swarm"]);
         command.env("ANTHROPIC_API_KEY", "sk-ant-a-test").env("ANTHROPIC_BASE_URL", api.url().as_str());
-        let path = format!("{}:{}", claude.parent().unwrap().display(), environment("PATH").unwrap());
+        let path = format!("{}:{}", claude.parent().unwrap().display(), variable("PATH").unwrap());
         let output = command.env("PATH", path).output().await.unwrap();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{err}\n{}", demo.bridge_log());

@@ -168,7 +168,7 @@ async fn every_command_of_the_documents_does_what_they_say() {
     let commands = commands();
     assert!(commands.len() >= 10, "{commands:?}");
     for (document, command) in commands {
-        servers::aloud(&format!("{document}: {command}"));
+        tools::aloud(&format!("{document}: {command}"));
         let followed = operator.follow(&command).await;
         assert!(followed.is_ok(), "{document}: `{command}`: {:?}", followed.unwrap_err());
     }

@@ -13,6 +13,8 @@ use ruma::OwnedEventId;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::tools::{scale, variable};
+
 #[test]
 fn a_power_loss_takes_nothing_that_was_acknowledged() {
     for size in [1_000, 8_000, 60_000] {
@@ -45,18 +47,13 @@ struct Plan {
 }
 
 fn rounds() -> usize {
-    if env("PB_SCALE").as_deref() == Some("10") { 15 } else { 3 }
+    if scale() >= 10 { 15 } else { 3 }
 }
 
 /// After how many acknowledged records the power fails: any number, but the same in every run.
 fn moment(size: usize, round: usize) -> usize {
     let most = 300_000 / size + 100;
     1 + (round + 1) * 2_654_435_761 % 1_000_003 % most
-}
-
-#[expect(clippy::disallowed_methods, reason = "the processes of a test have nothing else to talk through")]
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// A folder as the writer sees it, and the disk under it.
@@ -184,11 +181,11 @@ fn delivery(number: u64, size: usize) -> Delivery {
 #[test]
 #[ignore = "it is the process that the tests above kill"]
 fn writer() {
-    let plan = env("PB_WRITER").expect("only the tests of this file start it");
+    let plan = variable("PB_WRITER").expect("only the tests of this file start it");
     let [size, writers, durability] = plan.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let (size, writers) = (size.parse().unwrap(), writers.parse::<u64>().unwrap());
     let durability = if durability == "Synced" { Durability::Synced } else { Durability::FlushOnly };
-    let store = open(Path::new(&env("PB_DISK_ROOT").unwrap()), durability).unwrap();
+    let store = open(Path::new(&variable("PB_DISK_ROOT").unwrap()), durability).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let appending = (0..writers).map(|first| append(&store, first, writers, size));
     runtime.block_on(futures_util::future::join_all(appending));

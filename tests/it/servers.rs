@@ -1,7 +1,6 @@
 //! Real homeservers for tests, one a test: Synapse from the tools folder (installed there once), Conduit from
 //! `CONDUIT_BIN` or PATH.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use persona_bridge::demo::homeserver::{
 use persona_bridge::demo::secret;
 use tempfile::TempDir;
 
-use crate::tools::tools_folder;
+use crate::tools::{aloud, is_ci, scale, skipped, tools_folder, variable};
 
 /// Name of every test homeserver.
 pub(crate) const SERVER_NAME: &str = "hs.test";
@@ -109,9 +108,9 @@ pub(crate) async fn synapse_python(test: &str) -> Option<PathBuf> {
 
 /// Conduit with an appservice. `None` (said aloud) where there is none.
 pub(crate) async fn conduit(test: &str) -> Option<Server> {
-    let named = environment("CONDUIT_BIN");
+    let named = variable("CONDUIT_BIN");
     let program = named.as_deref().unwrap_or("conduit");
-    let Some(program) = find_program(program, &environment("PATH").unwrap_or_default()) else {
+    let Some(program) = find_program(program, &variable("PATH").unwrap_or_default()) else {
         assert!(named.is_none(), "CONDUIT_BIN is not a program: {named:?}");
         skipped("no conduit", test);
         return None;
@@ -136,36 +135,10 @@ pub(crate) fn guard() -> Option<PathBuf> {
     Some(PathBuf::from(env!("CARGO_BIN_EXE_persona-bridge")))
 }
 
-/// A variable of the test's environment.
-#[expect(clippy::disallowed_methods, reason = "the tests' switches come from the environment")]
-pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// How much is tested: 1, or what `PB_SCALE` says.
-pub(crate) fn scale() -> u32 {
-    environment("PB_SCALE").map_or(1, |scale| scale.parse().expect("PB_SCALE is a number"))
-}
-
-/// Says something past the test harness, which swallows what `println` says.
-pub(crate) fn aloud(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
-}
-
-/// Says that a test did not run.
-pub(crate) fn skipped(why: &str, test: &str) {
-    aloud(&format!("SKIPPED ({why}): {test}"));
-}
-
 /// The last `count` lines of a text.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
-/// Whether nothing may be left out.
-pub(crate) fn is_ci() -> bool {
-    environment("CI").as_deref() == Some("true")
 }
 
 fn new_place() -> (Arc<TempDir>, Place) {

@@ -8,13 +8,13 @@ use std::process::Command;
 /// The version of the CLI that everything was measured on.
 const CLAUDE_VERSION: &str = "2.1.332";
 
-/// The real claude CLI, or none (said aloud) where it cannot be had; a failure where `CI` is set.
+/// The real claude CLI, or none (said aloud) where it cannot be had; with `CI=true` that is a failure.
 pub(crate) fn claude_program() -> Option<PathBuf> {
     match provision() {
         Ok(program) => Some(program),
-        Err(reason) if variable("CI").is_some() => panic!("the claude CLI cannot be had: {reason}"),
+        Err(reason) if is_ci() => panic!("the claude CLI cannot be had: {reason}"),
         Err(reason) => {
-            skipped(&format!("the claude CLI cannot be had: {reason}"));
+            skipped(&format!("no claude, {reason}"), &this_test());
             None
         }
     }
@@ -29,7 +29,14 @@ pub(crate) fn tools_folder() -> PathBuf {
 
 /// How much is asked of the tests that repeat themselves: 1, or what `PB_SCALE` says.
 pub(crate) fn scale() -> u32 {
-    variable("PB_SCALE").and_then(|scale| scale.parse().ok()).unwrap_or(1).max(1)
+    let scale = variable("PB_SCALE").map_or(1, |scale| scale.parse().expect("PB_SCALE is a number"));
+    assert!(scale > 0, "PB_SCALE is at least 1");
+    scale
+}
+
+/// The test that runs, by its thread's name; a thread of a runtime has none.
+fn this_test() -> String {
+    std::thread::current().name().unwrap_or("a test with the real claude").to_owned()
 }
 
 fn provision() -> Result<PathBuf, String> {
@@ -63,11 +70,22 @@ fn install(folder: &Path, package: &str) -> Result<(), String> {
     std::fs::rename(&fresh, folder).map_err(|error| error.to_string())
 }
 
-fn variable(name: &str) -> Option<String> {
+/// A variable of the test's environment, if it is set to something.
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Says that a test did not run, past the test harness, which swallows what `eprintln` says.
-pub(crate) fn skipped(reason: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "SKIPPED: {reason}");
+/// Says that a test did not run.
+pub(crate) fn skipped(why: &str, test: &str) {
+    aloud(&format!("SKIPPED ({why}): {test}"));
+}
+
+/// Says something past the test harness, which swallows what `println` says.
+pub(crate) fn aloud(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Whether nothing may be left out.
+pub(crate) fn is_ci() -> bool {
+    variable("CI").as_deref() == Some("true")
 }

@@ -101,7 +101,7 @@ impl Dice {
 impl Drop for Dice {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            crate::servers::aloud(&format!("the dice had the seed {}", self.seed));
+            crate::tools::aloud(&format!("the dice had the seed {}", self.seed));
         }
     }
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::ground::{account, all_answered_once, one, wait_for_answers, word, words};
 use crate::bridge::{Bridge, Setup, name, persona};
 use crate::servers;
+use crate::tools;
 use crate::user::User;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +32,7 @@ async fn old_messages(kind: Kind, test: &str) {
     let mut alice = User::register(&server, "alice").await;
     let eir = persona("eir");
     let room = alice.create_room(json!({"name": "Old"})).await;
-    let old = if servers::scale() == 1 { 200 } else { 1000 };
+    let (old, answered) = if tools::scale() == 1 { (200, 20) } else { (1000, 1000) };
     for number in 0..old {
         alice.say(&room, &format!("{}, {}?", name("eir"), word(number))).await;
     }
@@ -44,7 +45,7 @@ async fn old_messages(kind: Kind, test: &str) {
     assert_eq!(fed(&bridge.dir), [word(5001)]);
     // She has answered many in a direct room, and the store is deleted: hearing begins at the newest message.
     let direct = alice.create_dm(&eir).await;
-    for number in 0..old / 10 {
+    for number in 0..answered {
         alice.say(&direct, &word(number)).await;
     }
     all_answered_once(&mut alice, &direct, &eir).await;

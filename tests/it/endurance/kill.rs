@@ -10,6 +10,7 @@ use ruma::RoomId;
 use super::ground::{self, Dice, Mind, account, all_answered_once, processes_of, word};
 use crate::bridge::{Bridge, alias, persona};
 use crate::servers;
+use crate::tools;
 use crate::user::User;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,8 +27,8 @@ async fn killed(kind: Kind, test: &str, seed: u64) {
     let Some(server) = servers::server(kind, test).await else { return };
     let mind = Mind::start().await;
     let Some(setup) = mind.setup(&server) else { return };
-    let kills = 10 * servers::scale();
-    servers::aloud(&format!("{test}: {kills} kills, seed {seed}"));
+    let kills = 10 * tools::scale();
+    tools::aloud(&format!("{test}: {kills} kills, seed {seed}"));
     let mut bridge = Bridge::spawn(&server, &setup).await;
     let mut alice = User::register(&server, "alice").await;
     let eir = persona("eir");
@@ -48,7 +49,7 @@ async fn killed(kind: Kind, test: &str, seed: u64) {
     bridge.restart().await;
     let said = all_answered_once(&mut alice, &room, &eir).await.len();
     let said = said + all_answered_once(&mut alice, &direct, &eir).await.len();
-    servers::aloud(&format!("{test}: {said} messages, {} requests", mind.asked().len()));
+    tools::aloud(&format!("{test}: {said} messages, {} requests", mind.asked().len()));
     assert!(mind.repeats() <= kills as usize, "more requests than kills explain: {:?}", mind.asked());
     for room in [&room, &direct] {
         none_is_asked_after_its_answer(&mind, &alice, room).await;

@@ -3,10 +3,13 @@
 //! Messages carry numbered words (`w0001`); an answer carries the words that it answers. So what was said and what was
 //! answered are two lists that must be equal, read from the room as an ordinary user sees it.
 
+mod alarm;
+mod exits;
 mod ground;
 mod halt;
 mod history;
 mod kill;
+mod leaks;
 mod life;
 mod outage;
 mod rooms;

@@ -7,6 +7,7 @@ use super::ground::{Dice, account, all_answered_once, one, wait_for_answers, wor
 use crate::bridge::{Bridge, Setup, alias, name, persona};
 use crate::fake::proxy::{Asked, Proxy, Verdict};
 use crate::servers::{self, Server};
+use crate::tools;
 use crate::user::User;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +50,7 @@ async fn goes_down(kind: Kind, test: &str) {
     let room = alice.join(&alias("swarm")).await;
     bob.join(&alias("swarm")).await;
     let direct = alice.create_dm(&persona("eir")).await;
-    let rounds = servers::scale();
+    let rounds = tools::scale();
     let messages = 20 * rounds;
     let talk = |number: u32| format!("{}, {}?", name("eir"), word(number));
     let alices = async {
@@ -145,7 +146,7 @@ async fn reading_alone(kind: Kind, test: &str) {
     let room = alice.join(&alias("swarm")).await;
     // Her invite is found by asking, and what was said behind it by reading.
     let direct = alice.create_dm(&persona("eir")).await;
-    for number in 0..3 * servers::scale() {
+    for number in 0..3 * tools::scale() {
         alice.say(&room, &format!("{}, {}?", name("eir"), word(2 * number))).await;
         alice.say(&direct, &word(2 * number + 1)).await;
     }

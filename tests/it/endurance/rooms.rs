@@ -9,6 +9,7 @@ use crate::bridge::{Bridge, Setup, alias, name, persona};
 use crate::fake::messages_api::Gate;
 use crate::fake::proxy::{Proxy, Verdict};
 use crate::servers;
+use crate::tools;
 use crate::user::{Seen, User};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +48,7 @@ async fn first_messages(kind: Kind, test: &str) {
     let _bridge = Bridge::spawn(&server, &one()).await;
     let mut alice = User::register(&server, "alice").await;
     let eir = persona("eir");
-    for number in 0..20 * servers::scale() {
+    for number in 0..20 * tools::scale() {
         let room = alice.create_room(json!({"is_direct": true, "invite": [eir]})).await;
         alice.say(&room, &word(number)).await;
         wait_for_answers(&mut alice, &room, &eir, 1).await;
@@ -100,7 +101,7 @@ async fn lost_rooms(kind: Kind, test: &str) {
 }
 
 /// The control room as the log of a first start names it.
-fn control_room(bridge: &Bridge) -> String {
+pub(super) fn control_room(bridge: &Bridge) -> String {
     let log = bridge.log();
     let (_, room) = log.split_once("the control room of a new store room=").unwrap();
     room.lines().next().unwrap().to_owned()

@@ -10,7 +10,7 @@ use super::ground::{Dice, account, all_answered_once, one, wait_for_answers, wor
 use crate::bridge::{Bridge, Setup, alias, name, persona};
 use crate::fake::proxy::{Asked, Outcome, Proxy, Verdict};
 use crate::servers::{self, Server};
-use crate::tools::tools_folder;
+use crate::tools::{self, tools_folder};
 use crate::user::User;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,7 @@ async fn cut_after_put(kind: Kind, test: &str) {
     let mut alice = User::register(&server, "alice").await;
     let room = alice.join(&alias("swarm")).await;
     let eir = persona("eir");
-    for number in 1..=servers::scale() {
+    for number in 1..=tools::scale() {
         let taken = |asked: &Asked, outcome| asked.is_send() && outcome == Outcome::Answered(200);
         let before = mouth.count(taken);
         let cut = AtomicU32::new(0);
@@ -116,8 +116,8 @@ async fn forget_transactions(server: &Server) {
 async fn killed_mid_send(kind: Kind, test: &str) {
     let Some(mut server) = servers::server(kind, test).await else { return };
     let rounds = match kind {
-        Kind::Conduit => 5 * servers::scale(),
-        Kind::Synapse => 2 * servers::scale(),
+        Kind::Conduit => 5 * tools::scale(),
+        Kind::Synapse => 2 * tools::scale(),
     };
     let mut dice = Dice::new(20_263);
     let mouth = Proxy::start(0, server.homeserver.url().port().unwrap()).await;
@@ -136,7 +136,7 @@ async fn killed_mid_send(kind: Kind, test: &str) {
         all_of(&mut alice, &room, &eir, number).await;
     }
     let unanswered = mouth.count(|asked, outcome| asked.is_send() && outcome == Outcome::Unanswered);
-    servers::aloud(&format!("{test}: {unanswered} of {rounds} sends were cut off"));
+    tools::aloud(&format!("{test}: {unanswered} of {rounds} sends were cut off"));
     let said = all_answered_once(&mut alice, &room, &eir).await;
     assert_eq!(said.len(), rounds as usize + 1, "{}", bridge.log());
 }

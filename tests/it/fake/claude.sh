@@ -61,6 +61,16 @@ while IFS= read -r line; do
     changes-session) init 00000000-0000-4000-8000-000000000001; silence ;;
     compacts) heard; echo '{"type":"system","subtype":"compact_boundary"}'; answer ;;
     compacts-later) heard; answer; echo '{"type":"system","subtype":"compact_boundary"}' ;;
+    compacts-once)
+        heard
+        if [ -e "$HOME/compacted" ]; then
+            until [ -e "$HOME/go" ]; do sleep 0.1; done
+            answer
+        else
+            touch "$HOME/compacted"
+            echo '{"type":"system","subtype":"compact_boundary"}'
+            silence
+        fi ;;
     no-file) heard; rm "$file"; result "\"structured_output\":$output" ;;
     *) heard; silence ;;
     esac

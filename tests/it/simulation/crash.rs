@@ -6,8 +6,10 @@ use super::stage::{BRAGE, EIR, swarm};
 use super::world::World;
 use crate::fake::homeserver::{FakeHomeserver, Flavour};
 
-/// The virtual time in which the whole scene is over without a crash, in ms.
-const SCENE: u64 = 1_200;
+/// More virtual time than the whole scene takes without a crash, in ms.
+const PATIENCE: u64 = 1_200;
+/// By then the last message of the scene has been said, in ms.
+const LAST: u64 = 350;
 /// Longer than a pass over all rooms takes to come again, in ms.
 const AGAIN: u64 = 450;
 /// How many tests share the milliseconds between them.
@@ -31,7 +33,7 @@ fn scene(flavour: Flavour) -> World {
     world.deed(230, |home| in_swarm(home, "Eir, swarm-one"));
     world.deed(255, |home| in_swarm(home, "Brage, swarm-two"));
     world.deed(300, |home| in_swarm(home, "Eir and Brage, swarm-three"));
-    world.deed(340, |home| in_dm(home, "second-dm"));
+    world.deed(LAST - 10, |home| in_dm(home, "second-dm"));
     world
 }
 
@@ -65,18 +67,20 @@ fn expected(home: &FakeHomeserver) -> [(String, &'static str, [&'static str; 2])
     ]
 }
 
+/// Whether everything is answered.
+fn answered(home: &FakeHomeserver) -> bool {
+    expected(home).iter().all(|(room, who, words)| {
+        let answers = home.bodies(room, who).join("\n");
+        words.iter().all(|word| answers.contains(word))
+    })
+}
+
 /// Lives until everything is answered, and then as long as it takes to find it once more.
 fn live_on(world: &mut World) {
     world.play(async |stage| {
-        let answered = || {
-            expected(&stage.home).iter().all(|(room, who, words)| {
-                let answers = stage.home.bodies(room, who).join("\n");
-                words.iter().all(|word| answers.contains(word))
-            })
-        };
-        stage.pass(SCENE / 3).await;
-        for _ in 0..SCENE {
-            if answered() {
+        stage.pass(PATIENCE / 3).await;
+        for _ in 0..PATIENCE {
+            if answered(&stage.home) {
                 break;
             }
             stage.pass(2).await;
@@ -101,18 +105,28 @@ fn check(world: &World, when: &str) {
     }
 }
 
+/// The virtual millisecond in which the scene is over without a crash: all is said, and nothing is left to be done.
+fn end(flavour: Flavour) -> u64 {
+    let mut world = scene(flavour);
+    world.play(async |stage| {
+        stage.pass(LAST).await;
+        stage.rest("all is answered", || answered(&stage.home)).await;
+    });
+    check(&world, "no crash");
+    world.elapsed()
+}
+
 #[test]
 fn without_a_crash_every_message_is_answered_once() {
     for flavour in [Flavour::Synapse, Flavour::Conduit] {
-        let mut world = scene(flavour);
-        world.live(Duration::from_millis(SCENE));
-        check(&world, "no crash");
+        let end = end(flavour);
+        assert!((LAST..PATIENCE).contains(&end), "{flavour:?} ends at {end} ms");
     }
 }
 
-/// Cuts at every millisecond that leaves `rest` when divided by [`PARTS`].
+/// Cuts at every millisecond that leaves `rest` when divided by [`PARTS`], from the first to beyond the scene's end.
 fn cut_all(flavour: Flavour, rest: u64) {
-    for cut in (1..=SCENE / 2).filter(|cut| cut % PARTS == rest) {
+    for cut in (1..=end(flavour) + PARTS).filter(|cut| cut % PARTS == rest) {
         let mut world = scene(flavour);
         world.live(Duration::from_millis(cut));
         live_on(&mut world);

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use persona_bridge::bridge::BridgeError;
+use persona_bridge::cli::CliError;
 use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::operate::ExitCode;
 
-use super::stage::{BRAGE, EIR, counts, on_both};
+use super::stage::{BRAGE, EIR, counts, on_both, swarm};
 use super::world::{World, usual};
 use crate::fake::homeserver::{Fault, Flavour};
 
@@ -126,4 +129,19 @@ fn what_the_outbox_cannot_send_in_its_moment_is_sent_by_the_next_life() {
     assert_eq!(world.store().counts().outbox, 1);
     world.play(async |stage| drop(stage.said(&swarm, EIR, 1).await));
     counts(&world.home.bodies(&swarm, EIR), &[("hurry", 1)]);
+}
+
+#[test]
+fn a_task_that_panics_ends_the_service_with_a_failing_code() {
+    let mut world = World::new(Flavour::Synapse);
+    world.script = Arc::new(|_, _| panic!("a fault of the program"));
+    world.deed(300, |home| {
+        let alice = home.user("alice");
+        let room = swarm(home).expect("it was made");
+        alice.join(&room);
+        alice.say(&room, "Eir, hello");
+    });
+    let error = world.refuses();
+    assert!(matches!(&error, BridgeError::Task { .. }), "{error:?}");
+    assert_eq!(CliError::Bridge(error).code(), ExitCode::Failed);
 }

@@ -275,7 +275,7 @@ impl Scene {
 
 fn play_all(flavour: Flavour) {
     let remembered = REMEMBERED.iter().copied();
-    for seed in remembered.chain(1_000..1_000 + SCENES * u64::from(crate::servers::scale())) {
+    for seed in remembered.chain(1_000..1_000 + SCENES * u64::from(crate::tools::scale())) {
         let mut scene = Scene::new(flavour, seed);
         scene.play();
         scene.check(&format!("seed {seed} on {flavour:?}"));

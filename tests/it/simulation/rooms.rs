@@ -279,6 +279,9 @@ fn an_invite_found_by_asking_survives_a_crash_before_it_is_seated() {
     }
 }
 
+/// How many messages a direct room holds that were answered before its store is deleted.
+const ANSWERED: usize = 1_000;
+
 #[test]
 fn a_store_that_was_deleted_feeds_nothing_old_and_operators_are_told() {
     on_both(|flavour| {
@@ -286,11 +289,17 @@ fn a_store_that_was_deleted_feeds_nothing_old_and_operators_are_told() {
         let (swarm, direct) = world.play(async |stage| {
             let swarm = stage.swarm().await;
             let direct = stage.dm(&stage.alice(), EIR).await;
-            for n in 0..5 {
-                stage.alice().say(&swarm, &format!("Eir, old-{n}"));
-                stage.alice().say(&direct, &format!("old-{n}"));
+            for n in 0..ANSWERED {
+                stage.alice().say(&direct, &format!("old-{n}."));
+                if n % 200 == 0 {
+                    stage.alice().say(&swarm, &format!("Eir, old-{n}."));
+                }
             }
-            stage.calm().await;
+            let answered = || {
+                let answers = stage.home.bodies(&direct, EIR).join("\n");
+                (0..ANSWERED).all(|n| answers.contains(&format!("old-{n}.")))
+            };
+            stage.rest("all are answered", answered).await;
             (swarm, direct)
         });
         let before = world.fed("eir").len();

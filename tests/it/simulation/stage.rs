@@ -39,6 +39,17 @@ impl Stage {
         self.pass(CALM).await;
     }
 
+    /// Waits until something is so, with nothing left to be pushed or sent.
+    pub(crate) async fn rest(&self, what: &str, so: impl Fn() -> bool) {
+        for _ in 0..PATIENCE {
+            if so() && self.home.waiting() == 0 && self.stats().await["outbox"] == 0 {
+                return;
+            }
+            self.pass(1).await;
+        }
+        panic!("{what}: not within a minute");
+    }
+
     /// Waits until something is so.
     pub(crate) async fn until(&self, what: &str, so: impl Fn() -> bool) {
         for _ in 0..PATIENCE {
