@@ -3,10 +3,11 @@
 //! sled splits a leaf at 16 rows whatever their size, and a page above 128 KiB goes into a blob file: 20 rows of this
 //! size stay below that, so that large values never leave the log.
 
-use std::borrow::Cow;
+use sled::IVec;
 
 use super::record;
-use super::tx::{Read, Table, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{Result, StoreError};
 
 /// The longest row.
@@ -24,15 +25,12 @@ fn count(row: &[u8]) -> Option<u32> {
 }
 
 /// Puts a value together that was cut.
-pub(super) fn join<'a, R>(from: &R, table: Table, key: &[u8], row: Cow<'a, [u8]>) -> Result<Cow<'a, [u8]>>
-where
-    R: Read + ?Sized,
-{
+pub(super) fn join<R: Read + ?Sized>(from: &R, table: Table, key: &[u8], row: IVec) -> Result<IVec> {
     let Some(parts) = count(&row) else { return Ok(row) };
     let mut value = Vec::new();
     for part in 0..parts {
         let chunk = from.row(Table::Chunks, &place(table, key, part))?;
-        value.extend(chunk.ok_or_else(|| missing(table, key))?);
+        value.extend_from_slice(&chunk.ok_or_else(|| missing(table, key))?);
     }
     Ok(value.into())
 }
@@ -41,18 +39,17 @@ fn missing(table: Table, key: &[u8]) -> StoreError {
     record::corrupt(table, key, "a chunk of it is missing")
 }
 
-/// Writes the chunks of a large value in place of those of the one before, and answers the row that stands for it.
-pub(super) fn cut(tx: &mut Tx<'_>, table: Table, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>> {
-    remove(tx, table, key)?;
+/// Writes the chunks of a large value, and answers the row that stands for it. The chunks of one before are removed first.
+pub(super) fn cut(tx: &mut Tx<'_>, table: Table, key: &[u8], value: &[u8]) -> IVec {
     if value.len() <= LIMIT {
-        return Ok(value);
+        return value.into();
     }
     let mut parts = 0_u32;
     for chunk in value.chunks(LIMIT) {
-        tx.write(Table::Chunks, &place(table, key, parts), Some(chunk.to_vec()));
+        tx.write(Table::Chunks, &place(table, key, parts), Some(chunk.into()));
         parts += 1;
     }
-    Ok([&[MARK], parts.to_be_bytes().as_slice()].concat())
+    [&[MARK], parts.to_be_bytes().as_slice()].concat().into()
 }
 
 /// Removes the chunks of a value, if it has any.

@@ -6,10 +6,12 @@ use std::sync::{Arc, PoisonError, RwLockReadGuard};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
+use super::base::View;
 use super::flush::Durability;
 use super::index::Index;
 use super::open::Shared;
-use super::tx::{Read, Table, Trees, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{
     Arrival, Commit, Config, Counts, Heard, HeldRow, IdentityRow, NewSay, Opening, Result, RoomRow, Say,
     SeatRow, Standing, StoreError, Unreadable, Waiting,
@@ -58,7 +60,7 @@ impl Store {
     }
     /// The bot's control room.
     pub fn control_room(&self) -> Result<Option<OwnedRoomId>> {
-        let room = self.read(|trees| trees.meta(CONTROL_ROOM))?.map(OwnedRoomId::try_from);
+        let room = self.read(|view| view.meta(CONTROL_ROOM))?.map(OwnedRoomId::try_from);
         room.transpose().map_err(|_| record::corrupt(Table::Meta, CONTROL_ROOM.as_bytes(), "not a room id"))
     }
     /// Ties the store to its control room.
@@ -83,7 +85,7 @@ impl Store {
     }
     /// Whether an event was seen.
     pub fn knows(&self, event: &OwnedEventId) -> Result<bool> {
-        self.read(|trees| Ok(inbox::event(trees, event)?.at.is_some()))
+        self.read(|view| Ok(inbox::event(view, event)?.at.is_some()))
     }
     /// How many unreadable events are kept.
     pub fn quarantined(&self) -> u64 {
@@ -98,11 +100,11 @@ impl Store {
 
     /// All rooms.
     pub fn rooms(&self) -> Result<Vec<RoomRow>> {
-        self.read(rooms::all)
+        self.read(|view| rooms::all(view))
     }
     /// One room.
     pub fn room(&self, room: &OwnedRoomId) -> Result<Option<RoomRow>> {
-        self.read(|trees| rooms::room(trees, room))
+        self.read(|view| rooms::room(view, room))
     }
     /// Puts a Persona into a room (idempotent; an invite recorded before is kept).
     pub async fn seat(&self, seat: SeatRow, alias: Option<String>) -> Result<()> {
@@ -128,22 +130,22 @@ impl Store {
     }
     /// Deliveries in full, by number; withdrawn ones are marked so.
     pub fn deliveries(&self, persona: &PersonaId, seqs: &[u64]) -> Result<Vec<Delivery>> {
-        self.read(|trees| {
-            let found = seqs.iter().filter_map(|seq| inbox::delivery(trees, persona, *seq).transpose());
+        self.read(|view| {
+            let found = seqs.iter().filter_map(|seq| inbox::delivery(view, persona, *seq).transpose());
             found.collect()
         })
     }
     /// What a number stands for, also after its mail is gone.
     pub fn heard(&self, persona: &PersonaId, seq: u64) -> Result<Option<Heard>> {
-        self.read(|trees| Ok(inbox::label(trees, persona, seq)?.map(|label| label.heard(seq))))
+        self.read(|view| Ok(inbox::label(view, persona, seq)?.map(|label| label.heard(seq))))
     }
     /// The Persona's number for an event she heard.
     pub fn number_of(&self, persona: &PersonaId, event: &OwnedEventId) -> Result<Option<u64>> {
-        self.read(|trees| Ok(inbox::event(trees, event)?.heard.get(persona.as_str()).copied()))
+        self.read(|view| Ok(inbox::event(view, event)?.heard.get(persona.as_str()).copied()))
     }
     /// The open turn and session of a Persona.
     pub fn standing(&self, persona: &PersonaId) -> Result<Standing> {
-        self.read(|trees| Ok((turns::open(trees, persona)?, sessions::session(trees, persona)?)))
+        self.read(|view| Ok((turns::open(view, persona)?, sessions::session(view, persona)?)))
     }
     /// Writes the open turn (and with it the session row), before anything is fed.
     pub async fn write_turn(
@@ -172,7 +174,7 @@ impl Store {
 
     /// What was put aside for a Persona, by number.
     pub fn held_mail(&self, persona: &PersonaId) -> Result<Vec<HeldRow>> {
-        let rows = self.read(|trees| inbox::held(trees, persona))?.into_iter();
+        let rows = self.read(|view| inbox::held(view, persona))?.into_iter();
         Ok(rows
             .map(|(seq, held, text)| HeldRow {
                 delivery: held.mail.delivery(seq, text),
@@ -186,7 +188,7 @@ impl Store {
     /// The oldest unparked say of each room, in order of their places.
     pub fn outbox_heads(&self) -> Result<Vec<Say>> {
         let heads = self.index().heads();
-        self.read(|trees| heads.into_iter().filter_map(|seq| outbox::at(trees, seq).transpose()).collect())
+        self.read(|view| heads.into_iter().filter_map(|seq| outbox::at(view, seq).transpose()).collect())
     }
     /// How many says wait, parked ones included.
     pub fn outbox_len(&self) -> Result<u64> {
@@ -202,15 +204,15 @@ impl Store {
     }
     /// The event of a request that was sent.
     pub fn sent_event(&self, request: &RequestId) -> Result<Option<OwnedEventId>> {
-        self.read(|trees| outbox::sent_event(trees, request))
+        self.read(|view| outbox::sent_event(view, request))
     }
     /// Whether the event is one we sent.
     pub fn is_ours(&self, event: &OwnedEventId) -> Result<bool> {
-        self.read(|trees| Ok(trees.row(Table::Ours, event.as_bytes())?.is_some()))
+        self.read(|view| Ok(view.row(Table::Ours, event.as_bytes())?.is_some()))
     }
     /// Who of us sent an event, if one of us did.
     pub fn sent_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {
-        self.read(|trees| outbox::sent_by(trees, event))
+        self.read(|view| outbox::sent_by(view, event))
     }
     /// A room is found to be encrypted.
     pub async fn note_encrypted(&self, room: OwnedRoomId) -> Result<()> {
@@ -232,7 +234,7 @@ impl Store {
 
     /// How a user is authenticated.
     pub fn identity(&self, user: &OwnedUserId) -> Result<Option<IdentityRow>> {
-        self.read(|trees| sessions::identity(trees, user))
+        self.read(|view| sessions::identity(view, user))
     }
     /// Writes how a user is authenticated.
     pub async fn set_identity(&self, identity: IdentityRow) -> Result<()> {
@@ -263,9 +265,8 @@ impl Store {
         self.shared.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Trees) -> Result<T>) -> Result<T> {
-        let _gate = self.shared.trees.gate.read().unwrap_or_else(PoisonError::into_inner);
-        read(&self.shared.trees)
+    fn read<T>(&self, read: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
+        self.shared.base.look(read)
     }
 
     async fn write<T: Send + 'static>(
@@ -280,7 +281,7 @@ impl Store {
         let mut forgotten = 0;
         while let Some(key) = from {
             let shared = self.shared.clone();
-            let look = move || inbox::stale(&shared.trees, table, &key, before);
+            let look = move || shared.base.look(|view| inbox::stale(view, table, &key, before));
             let looked = tokio::task::spawn_blocking(look).await;
             let (keys, next) = looked.map_err(|error| StoreError::Io(error.to_string()))??;
             forgotten += self.write(move |tx| inbox::forget(tx, table, &keys, before)).await?;
@@ -292,20 +293,29 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    /// The length of the longest row of any tree.
+    /// The length of the longest row.
     pub(super) fn longest_row(&self) -> usize {
-        let rows = Table::ALL.iter().flat_map(|table| self.shared.trees.from(*table, &[]));
-        rows.map(|row| row.unwrap().1.len()).max().unwrap_or(0)
+        self.shared.base.longest_row()
     }
 
     /// Overwrites a row of the meta table.
     pub(super) fn set_meta(&self, name: &str, text: &str) {
-        self.shared.trees.db.open_tree("meta").unwrap().insert(name, text).unwrap();
+        self.shared.base.put_raw(Table::Meta, name.as_bytes(), text.as_bytes());
     }
 
     /// Makes a row unreadable.
-    pub(super) fn break_row(&self, table: &str, key: &str) {
-        self.shared.trees.db.open_tree(table).unwrap().insert(key, "\u{1}{").unwrap();
+    pub(super) fn break_row(&self, table: Table, key: &str) {
+        self.shared.base.put_raw(table, key.as_bytes(), b"\x01{");
+    }
+
+    /// How many rows of the journal are on disk.
+    pub(super) fn journal(&self) -> usize {
+        self.shared.base.journal_on_disk()
+    }
+
+    /// Leaves the beginning of an entry in the journal, as a crash in the middle of a commit does.
+    pub(super) fn tear_journal(&self) {
+        self.shared.base.tear_journal();
     }
 
     /// Makes flushes fail.

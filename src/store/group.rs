@@ -1,6 +1,6 @@
 //! Group commit: callers queue their jobs, one of them at a time has the queue worked off.
 //!
-//! A job is atomic; a group of jobs becomes as few sled transactions as its size allows and exactly one durable flush,
+//! A job is atomic; a group of jobs becomes as few commits as its size allows and exactly one durable flush,
 //! after which all of its callers are answered. The work runs on a blocking thread: it survives that a caller is dropped,
 //! and the runtime's paused clock stands still as long as it lasts.
 
@@ -107,21 +107,31 @@ impl Drop for Lead {
 
 fn run(shared: &Shared, jobs: Vec<Job>) {
     let mut answers = Vec::with_capacity(jobs.len());
-    let done = catch_unwind(AssertUnwindSafe(|| work(shared, jobs, &mut answers)));
+    let done = attempt(shared, || work(shared, jobs, &mut answers));
+    for answer in answers {
+        answer(done.as_ref().map(drop).map_err(|error| StoreError::Io(error.to_string())));
+    }
+    if done.is_ok() {
+        // Its failure is told to whoever writes next.
+        let _ = attempt(shared, || shared.base.sink_if_much());
+    }
+}
+
+/// Does something with the engine, which panics at some kinds of damage. Where that failed once, nothing is done any more.
+fn attempt(shared: &Shared, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    let done = catch_unwind(AssertUnwindSafe(act));
     let done = done.unwrap_or_else(|_| Err(StoreError::Io("its engine has panicked".to_owned())));
     if let Err(error) = &done {
         let _first_reason_stays = shared.group.broken.set(error.to_string());
     }
-    for answer in answers {
-        answer(done.as_ref().map(drop).map_err(|error| StoreError::Io(error.to_string())));
-    }
+    done
 }
 
 fn work(shared: &Shared, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<()> {
     if let Some(reason) = shared.group.broken.get() {
         return Err(StoreError::Io(reason.clone()));
     }
-    let mut tx = Tx::new(&shared.trees);
+    let mut tx = Tx::new(&shared.base);
     for job in jobs {
         answers.push(job(&mut tx));
         tx.breathe()?;
@@ -131,7 +141,7 @@ fn work(shared: &Shared, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<()
     if let Some(act) = shared.group.before_flush.lock().unwrap_or_else(PoisonError::into_inner).take() {
         act();
     }
-    shared.disk.flush(&shared.trees.db)?;
+    shared.disk.flush(&shared.base.db)?;
     let mut index = shared.index.write().unwrap_or_else(PoisonError::into_inner);
     index.take(tx.into_changes());
     Ok(())

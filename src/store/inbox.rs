@@ -4,11 +4,14 @@
 //! so that the ear writes little; the label it leaves behind is written when the mail goes.
 
 use ruma::{OwnedEventId, OwnedRoomId};
+use sled::IVec;
 
+use super::base::View;
 use super::record::{
     self, EventForm, HeardForm, HeldForm, MailForm, NumberForm, QuarantineForm, RequestForm,
 };
-use super::tx::{Read, Table, Trees, Tx, key};
+use super::table::{Table, key};
+use super::tx::{Read, Tx};
 use super::{Arrival, Effect, Result, Unreadable, index, outbox, redact, rooms};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
@@ -17,7 +20,7 @@ const INLINE: usize = 1_024;
 /// The longest unreadable text that is kept.
 const RAW: usize = 64 * 1_024;
 /// How many rows one step of forgetting looks at.
-const STEP: usize = 10_000;
+const STEP: usize = 1_000;
 
 /// Takes events in. The mark comes last: should a crash cut this short, what is missing comes again.
 pub(super) fn accept(
@@ -88,7 +91,8 @@ pub(super) fn deliver(tx: &mut Tx<'_>, persona: &PersonaId, delivery: Delivery) 
     let (mut mail, text) = MailForm::new(delivery);
     let place = mail_key(persona, seq);
     mail.text = put_words(tx, "m", &place, text)?;
-    tx.put(Table::Mail, &place, &mail)
+    tx.put_new(Table::Mail, &place, &mail);
+    Ok(())
 }
 
 /// Like [`deliver`], where she heard the message that is edited: in this room, of this sender, and not taken back.
@@ -133,7 +137,7 @@ pub(super) fn delivery<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Resu
 pub(super) fn held<R: Read>(from: &R, persona: &PersonaId) -> Result<Vec<(u64, HeldForm, String)>> {
     let rows = from.records::<HeldForm>(Table::Held, &key(persona.as_str(), &[]))?.into_iter();
     rows.map(|(place, mut held)| {
-        let seq = super::tx::number(Table::Held, super::tx::parts(Table::Held, &place)?.1)?;
+        let seq = super::table::number(Table::Held, super::table::parts(Table::Held, &place)?.1)?;
         let text = words(from, "m", &place, held.mail.text.take())?;
         Ok((seq, held, text))
     })
@@ -150,7 +154,7 @@ pub(super) fn put_words(tx: &mut Tx<'_>, kind: &str, place: &[u8], text: String)
         return Ok(Some(text));
     }
     let value = [&[1], text.as_bytes()].concat();
-    tx.put_value(Table::Words, &words_key(kind, place), value)?;
+    tx.put_value(Table::Words, &words_key(kind, place), &value)?;
     Ok(None)
 }
 
@@ -186,22 +190,19 @@ fn quarantine(tx: &mut Tx<'_>, unreadable: Unreadable, now: Millis) -> Result<()
 pub(super) type Stale = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// Looks for rows of events or requests that are older than `before`, from a key on.
-pub(super) fn stale(trees: &Trees, table: Table, from: &[u8], before: Millis) -> Result<Stale> {
+pub(super) fn stale(view: &View<'_>, table: Table, from: &[u8], before: Millis) -> Result<Stale> {
     let mut found = Vec::new();
-    for (count, row) in trees.from(table, from).enumerate() {
-        let (key, row) = row?;
-        if count == STEP {
-            return Ok((found, Some(key)));
-        }
-        if is_stale(trees, table, &key, row, before)? {
+    let (rows, next) = view.page(table, from, STEP)?;
+    for (key, row) in rows {
+        if is_stale(view, table, &key, row, before)? {
             found.push(key);
         }
     }
-    Ok((found, None))
+    Ok((found, next))
 }
 
-fn is_stale(trees: &Trees, table: Table, key: &[u8], row: Vec<u8>, before: Millis) -> Result<bool> {
-    let value = super::chunk::join(trees, table, key, row.into())?;
+fn is_stale(view: &View<'_>, table: Table, key: &[u8], row: IVec, before: Millis) -> Result<bool> {
+    let value = super::chunk::join(view, table, key, row)?;
     if table == Table::Requests {
         let request = record::decode(table, key, &value)?;
         return Ok(matches!(request, RequestForm::Sent(_, at) if at < before.0));

@@ -6,14 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::OwnedRoomId;
+use sled::IVec;
 
+use super::base::View;
 use super::record::{self, HeadForm, KindForm, Record, SayForm, TurnForm};
-use super::tx::{self, Read, Table, Trees};
+use super::table::{self, Table};
+use super::tx::Read;
 use super::{Counts, Result, Waiting, chunk};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::LaneMail;
 use crate::persona::lanes::{Lanes, Mail};
 
+/// How many rows are looked at in one go.
+const PAGE: usize = 1_000;
 /// How many unreadable texts are kept.
 pub(super) const QUARANTINE: u64 = 1_000;
 /// The counter of unreadable texts in the meta table.
@@ -43,7 +48,7 @@ impl Change {
         from: &R,
         table: Table,
         key: &[u8],
-        row: Option<&[u8]>,
+        row: Option<&IVec>,
     ) -> Result<Option<Self>> {
         if table == Table::Mail {
             Self::mail(key, form(from, table, key, row)?).map(Some)
@@ -78,26 +83,26 @@ impl Change {
     }
 
     fn turn(key: &[u8], form: Option<TurnForm>) -> Result<Self> {
-        let (persona, _) = tx::parts(Table::Turns, key)?;
+        let (persona, _) = table::parts(Table::Turns, key)?;
         let seqs = form.map(|turn| turn.seqs).unwrap_or_default();
         Ok(Self::Turn { persona: PersonaId(persona), seqs })
     }
 
     fn say(key: &[u8], form: Option<SayForm>) -> Result<Self> {
-        let seq = tx::number(Table::Outbox, key)?;
+        let seq = table::number(Table::Outbox, key)?;
         Ok(Self::Say { seq, say: form.map(|say| (say.room, say.parked.is_some())) })
     }
 }
 
-fn form<R: Read, F: Record>(from: &R, table: Table, key: &[u8], row: Option<&[u8]>) -> Result<Option<F>> {
+fn form<R: Read, F: Record>(from: &R, table: Table, key: &[u8], row: Option<&IVec>) -> Result<Option<F>> {
     let Some(row) = row else { return Ok(None) };
-    let value = chunk::join(from, table, key, row.into())?;
+    let value = chunk::join(from, table, key, row.clone())?;
     record::decode(table, key, &value).map(Some)
 }
 
 fn persona_key(table: Table, key: &[u8]) -> Result<(PersonaId, u64)> {
-    let (persona, rest) = tx::parts(table, key)?;
-    Ok((PersonaId(persona), tx::number(table, rest)?))
+    let (persona, rest) = table::parts(table, key)?;
+    Ok((PersonaId(persona), table::number(table, rest)?))
 }
 
 #[derive(Debug, Default)]
@@ -154,13 +159,17 @@ pub(super) struct Index {
 
 impl Index {
     /// Reads the index out of the database.
-    pub(super) fn build(trees: &Trees) -> Result<Self> {
+    pub(super) fn build(view: &View<'_>) -> Result<Self> {
         let mut index = Self::default();
         for table in Change::TABLES {
-            for row in trees.from(*table, &[]) {
-                let (key, row) = row?;
-                let change = Change::read(trees, *table, &key, Some(&row))?;
-                change.into_iter().for_each(|change| index.apply(change));
+            let mut from = Some(Vec::new());
+            while let Some(key) = from {
+                let (rows, next) = view.page(*table, &key, PAGE)?;
+                for (key, row) in rows {
+                    let change = Change::read(view, *table, &key, Some(&row))?;
+                    change.into_iter().for_each(|change| index.apply(change));
+                }
+                from = next;
             }
         }
         index.refresh();

@@ -3,18 +3,22 @@
 //! Every verb that writes is one transaction and returns only after a *durable* flush, grouped across callers.
 //! No sled type stands in a signature. Reads are answered from memory or the page cache and do not block for long.
 
+mod base;
 mod chunk;
 mod db;
 mod flush;
 mod group;
 mod inbox;
 mod index;
+mod journal;
 mod open;
 mod outbox;
+mod overlay;
 mod record;
 mod redact;
 mod rooms;
 mod sessions;
+mod table;
 mod turns;
 mod tx;
 

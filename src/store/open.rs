@@ -11,16 +11,18 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock, statvfs};
 use uuid::Uuid;
 
+use super::base::Base;
 use super::flush::{Disk, Durability};
 use super::group::Group;
 use super::index::Index;
 use super::record;
-use super::tx::{Read, Table, Trees, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{Config, Opening, Owner, Result, StoreError};
 use crate::conversation::Millis;
 
 /// The format of what this version writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// The version that writes it.
 const WRITER: &str = env!("CARGO_PKG_VERSION");
 /// Bytes of pages that sled keeps in memory.
@@ -31,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// An open store. The order of the fields is the order in which they are let go: the lock last.
 pub(super) struct Shared {
-    pub(super) trees: Trees,
+    pub(super) base: Base,
     pub(super) index: RwLock<Index>,
     pub(super) disk: Disk,
     pub(super) group: Group,
@@ -50,21 +52,21 @@ impl Shared {
         let lock = lock(path)?;
         let folder = path.join("sled");
         let db = engine(&folder)?;
-        let new = check(&db, path, &opening.owner)?;
+        let (base, new) = check(db, path, &opening.owner)?;
         std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(|error| at(path, &error))?;
-        let trees = Trees::open(db)?;
-        begin(&trees, opening, new)?;
-        let disk = Disk::settle(&trees.db, &folder, durability)?;
+        base.mend()?;
+        begin(&base, opening, new)?;
+        let disk = Disk::settle(&base.db, &folder, durability)?;
         Ok(Self {
-            index: RwLock::new(Index::build(&trees)?),
+            index: RwLock::new(base.look(Index::build)?),
             disk,
             group: Group::default(),
-            epoch: parsed(&trees, "epoch")?,
-            made: Millis(parsed(&trees, "made")?),
+            epoch: parsed(&base, "epoch")?,
+            made: Millis(parsed(&base, "made")?),
             config: config.clone(),
             full: AtomicBool::new(false),
             _lock: lock,
-            trees,
+            base,
         })
     }
 
@@ -128,32 +130,24 @@ fn is_lock(error: &sled::Error) -> bool {
     matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
 
-/// Checks whose the database is without writing anything; answers whether it is new.
-fn check(db: &sled::Db, path: &Path, owner: &Owner) -> Result<bool> {
-    let names = db.tree_names();
-    let meta = Table::Meta.name().as_bytes();
-    if !names.iter().any(|name| name == meta) {
-        return if is_empty(db)? {
-            Ok(true)
-        } else {
-            Err(foreign(path, owner, "another program".to_owned()))
-        };
+/// Checks whose the database is, and opens it; answers also whether it is new. Nothing is written where it is not ours.
+fn check(db: sled::Db, path: &Path, owner: &Owner) -> Result<(Base, bool)> {
+    if !Base::is_in(&db) && !is_empty(&db)? {
+        return Err(foreign(path, owner, "another program".to_owned()));
     }
-    let tree = db.open_tree(meta)?;
-    let text = |name: &str| -> Result<String> {
-        let row = tree.get(name)?.ok_or_else(|| missing(name))?;
-        String::from_utf8(row.to_vec()).map_err(|_| missing(name))
-    };
-    if tree.is_empty() {
-        return if is_empty(db)? { Ok(true) } else { Err(missing("format")) };
+    let new = is_empty(&db)?;
+    let base = Base::open(db)?;
+    if new {
+        return Ok((base, new));
     }
+    let text = |name: &str| base.look(|view| view.meta(name))?.ok_or_else(|| missing(name));
     let found = text("format")?.parse().map_err(|_| missing("format"))?;
     if found != FORMAT {
         let (path, writer) = (path.to_owned(), text("writer")?);
         return Err(StoreError::Version { path, found, wanted: FORMAT, writer });
     }
     let found = Owner { server_name: text("server_name")?, appservice: text("appservice")? };
-    if found == *owner { Ok(false) } else { Err(foreign(path, owner, name(&found))) }
+    if found == *owner { Ok((base, new)) } else { Err(foreign(path, owner, name(&found))) }
 }
 
 fn is_empty(db: &sled::Db) -> Result<bool> {
@@ -177,8 +171,8 @@ fn missing(row: &str) -> StoreError {
     record::corrupt(Table::Meta, row.as_bytes(), "it is missing or unreadable")
 }
 
-fn begin(trees: &Trees, opening: &Opening, new: bool) -> Result<()> {
-    let mut tx = Tx::new(trees);
+fn begin(base: &Base, opening: &Opening, new: bool) -> Result<()> {
+    let mut tx = Tx::new(base);
     if new {
         tx.put_meta("format", &FORMAT.to_string());
         tx.put_meta("server_name", &opening.owner.server_name);
@@ -192,8 +186,8 @@ fn begin(trees: &Trees, opening: &Opening, new: bool) -> Result<()> {
     tx.commit()
 }
 
-fn parsed<T: std::str::FromStr>(trees: &Trees, name: &str) -> Result<T> {
-    let text = trees.meta(name)?.ok_or_else(|| missing(name))?;
+fn parsed<T: std::str::FromStr>(base: &Base, name: &str) -> Result<T> {
+    let text = base.look(|view| view.meta(name))?.ok_or_else(|| missing(name))?;
     text.parse().map_err(|_| missing(name))
 }
 

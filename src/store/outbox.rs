@@ -4,7 +4,8 @@ use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
 
 use super::inbox::{put_words, remove_words, words};
 use super::record::{self, OursForm, RequestForm, SayForm, SinceForm};
-use super::tx::{self, Read, Table, Tx};
+use super::table::{self, Table};
+use super::tx::{Read, Tx};
 use super::{NewSay, Result, Say};
 use crate::conversation::{Millis, RequestId};
 
@@ -102,7 +103,7 @@ pub(super) fn sent_event<R: Read>(from: &R, request: &RequestId) -> Result<Optio
 pub(super) fn split(tx: &mut Tx<'_>, seq: u64, parts: Vec<NewSay>, now: Millis) -> Result<()> {
     let place = seq.to_be_bytes();
     let in_slot = tx.rows(Table::Outbox, place.get(..SLOT).unwrap_or_default())?;
-    let next = in_slot.iter().map(|(key, _)| tx::number(Table::Outbox, key));
+    let next = in_slot.iter().map(|(key, _)| table::number(Table::Outbox, key));
     let next = next.collect::<Result<Vec<u64>>>()?.into_iter().find(|other| *other > seq);
     let next = next.unwrap_or_else(|| (seq - seq % PLACES).saturating_add(PLACES));
     let step = (next - seq) / (parts.len() as u64 + 1);
@@ -134,7 +135,7 @@ pub(super) fn drop_says(tx: &mut Tx<'_>, user: &UserId, room: &RoomId) -> Result
     let mut dropped = 0;
     for (place, form) in tx.records::<SayForm>(Table::Outbox, &[])? {
         if form.sender == user && form.room == room {
-            remove(tx, tx::number(Table::Outbox, &place)?)?;
+            remove(tx, table::number(Table::Outbox, &place)?)?;
             dropped += 1;
         }
     }

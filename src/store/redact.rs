@@ -4,7 +4,8 @@ use ruma::OwnedEventId;
 
 use super::inbox::{self, mail_key};
 use super::record::{HeldForm, KindForm, LaneForm, MailForm};
-use super::tx::{Read, Table, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{Result, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
 use super::record::{self, LaneForm, MemberForm, RoomForm, SeatForm};
-use super::tx::{self, Read, Table, Tx, key};
+use super::table::{self, Table, key};
+use super::tx::{Read, Tx};
 use super::{Result, RoomRow, SeatRow, outbox};
 use crate::conversation::{Millis, PersonaId};
 
@@ -101,13 +102,13 @@ fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRo
     let prefix = key(room.as_str(), &[]);
     let seats = from.records::<SeatForm>(Table::Seats, &prefix)?.into_iter();
     let seats = seats.map(|(place, seat)| {
-        let persona = PersonaId(id(Table::Seats, &place, tx::parts(Table::Seats, &place)?.1)?);
+        let persona = PersonaId(id(Table::Seats, &place, table::parts(Table::Seats, &place)?.1)?);
         Ok(SeatRow { persona, room: room.clone(), lane: seat.lane.into(), invite: seat.invite })
     });
     let seats = seats.collect::<Result<_>>()?;
     let members = from.records::<MemberForm>(Table::Members, &prefix)?.into_iter();
     let members = members.filter(|(_, member)| member.joined).map(|(place, member)| {
-        let user = id(Table::Members, &place, tx::parts(Table::Members, &place)?.1)?;
+        let user = id(Table::Members, &place, table::parts(Table::Members, &place)?.1)?;
         Ok((user, member.name))
     });
     let members = members.collect::<Result<_>>()?;

@@ -3,7 +3,8 @@
 use ruma::OwnedUserId;
 
 use super::record::{IdentityForm, SessionForm};
-use super::tx::{Read, Table, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{IdentityRow, Result};
 use crate::conversation::PersonaId;
 use crate::persona::session::Session;

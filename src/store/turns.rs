@@ -2,7 +2,8 @@
 
 use super::inbox::{self, mail_key};
 use super::record::{HeldForm, Id, KindForm, MailForm, TurnForm};
-use super::tx::{Read, Table, Tx};
+use super::table::Table;
+use super::tx::{Read, Tx};
 use super::{Commit, Result, outbox, sessions};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::OpenTurn;
@@ -16,7 +17,7 @@ pub(super) fn open<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Open
 
 /// The key of a Persona's turn: her name with its length, like every key that begins with a Persona.
 fn turn_key(persona: &PersonaId) -> Vec<u8> {
-    super::tx::key(persona.as_str(), &[])
+    super::table::key(persona.as_str(), &[])
 }
 
 /// Whether a number stands in the open turn.

@@ -11,7 +11,7 @@ mod turn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::tx::Table;
+use super::table::Table;
 use super::{Result, StoreError};
 
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};

@@ -1,7 +1,7 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::store::tx::Table;
+use crate::store::table::Table;
 
 /// A row as this version writes it, and as every later one must still read it.
 fn check<R: Record>(golden: &str) {

@@ -33,7 +33,7 @@ fn a_verb_costs_one_flush_and_shares_it() {
 fn a_job_that_fails_takes_nothing_with_it() {
     let mut world = World::new();
     world.accept(vec![heard_by(&persona("bil"), "a", "x")]);
-    world.store().break_row("numbers", "bil");
+    world.store().break_row(Table::Numbers, "bil");
     let store = world.store().clone();
     let [good, bad, after] = block(async {
         let accept = |effects: Vec<Effect>, name: &str| {

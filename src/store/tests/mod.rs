@@ -1,5 +1,6 @@
 //! Every verb, looked at before and after the store was opened again.
 
+mod base;
 mod group;
 mod inbox;
 mod open;
@@ -14,6 +15,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::table::Table;
 use super::*;
 use crate::conversation::{DeliveryKind, RegisterName};
 

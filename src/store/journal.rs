@@ -1,0 +1,166 @@
+//! The form in which a commit's rows stand in the journal: one entry, in parts that fit into rows.
+
+use sled::IVec;
+
+use super::chunk::LIMIT;
+use super::overlay::Overlay;
+use super::record;
+use super::table::Table;
+use super::{Result, StoreError};
+
+/// The version of the form.
+const VERSION: u8 = 1;
+
+/// An entry in parts, each with how many come after it.
+pub(super) fn parts(writes: &Overlay) -> Vec<Vec<u8>> {
+    let mut entry = Vec::with_capacity(writes.size() + 1_024);
+    for (table, key, row) in writes.iter() {
+        entry.push(table as u8);
+        push(&mut entry, key);
+        match row {
+            Some(row) => {
+                entry.push(1);
+                push(&mut entry, row);
+            }
+            None => entry.push(0),
+        }
+    }
+    let chunks = entry.chunks(LIMIT);
+    let counts = (0..u32::try_from(chunks.len()).unwrap_or(u32::MAX)).rev();
+    chunks.zip(counts).map(|(chunk, after)| [&[VERSION], &after.to_be_bytes()[..], chunk].concat()).collect()
+}
+
+fn push(entry: &mut Vec<u8>, bytes: &[u8]) {
+    entry.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+    entry.extend(bytes);
+}
+
+/// Reads parts back, in order, until entries are whole.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    entry: Vec<u8>,
+    after: u32,
+}
+
+impl Reader {
+    /// Takes the next part; answers the entry's rows where it is the last one.
+    pub(super) fn take(&mut self, number: u64, part: &[u8]) -> Result<Option<Overlay>> {
+        let key = number.to_be_bytes();
+        let (version, rest) = part.split_first().ok_or_else(|| broken(&key))?;
+        if *version != VERSION {
+            return Err(record::corrupt(Table::Journal, &key, &format!("its form has version {version}")));
+        }
+        let (after, rest) = rest.split_first_chunk::<4>().ok_or_else(|| broken(&key))?;
+        let after = u32::from_be_bytes(*after);
+        let goes_on = self.after > 0;
+        if goes_on && after + 1 != self.after {
+            return Err(broken(&key));
+        }
+        self.entry.extend(rest);
+        self.after = after;
+        if after > 0 {
+            return Ok(None);
+        }
+        let entry = std::mem::take(&mut self.entry);
+        rows(&entry).map(Some).ok_or_else(|| broken(&key))
+    }
+
+    /// Whether the last entry lacks its end yet.
+    pub(super) fn is_within(&self) -> bool {
+        self.after > 0
+    }
+}
+
+fn broken(key: &[u8]) -> StoreError {
+    record::corrupt(Table::Journal, key, "it does not fit the part before it")
+}
+
+fn rows(mut entry: &[u8]) -> Option<Overlay> {
+    let mut rows = Overlay::default();
+    while let Some((table, rest)) = entry.split_first() {
+        let table = *Table::ALL.get(usize::from(*table))?;
+        let (key, rest) = pull(rest)?;
+        let (there, rest) = rest.split_first()?;
+        let (row, rest) = match there {
+            0 => (None, rest),
+            _ => pull(rest).map(|(row, rest)| (Some(IVec::from(row)), rest))?,
+        };
+        rows.insert(table, key.to_vec(), row);
+        entry = rest;
+    }
+    Some(rows)
+}
+
+fn pull(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn overlay(rows: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>) -> Overlay {
+        let mut overlay = Overlay::default();
+        for (table, key, row) in rows {
+            overlay.insert(Table::ALL[table % Table::ALL.len()], key, row.map(IVec::from));
+        }
+        overlay
+    }
+
+    fn texts(overlay: &Overlay) -> Vec<String> {
+        overlay.iter().map(|row| format!("{row:?}")).collect()
+    }
+
+    #[test]
+    fn the_form_stays_as_it_is() {
+        let writes = overlay(vec![(0, b"k".to_vec(), Some(b"row".to_vec())), (2, b"gone".to_vec(), None)]);
+        let golden = b"\x01\0\0\0\0\0\0\0\0\x01k\x01\0\0\0\x03row\x02\0\0\0\x04gone\0";
+        assert_eq!(parts(&writes), [golden.to_vec()]);
+    }
+
+    #[test]
+    fn an_entry_without_its_end_is_torn() {
+        let writes = overlay(vec![(0, b"k".to_vec(), Some(vec![7; 3 * LIMIT]))]);
+        let all = parts(&writes);
+        assert_eq!(all.len(), 4);
+        let mut reader = Reader::default();
+        for part in &all[..3] {
+            assert!(reader.take(1, part).unwrap().is_none());
+        }
+        assert!(reader.is_within());
+        assert!(reader.take(4, &all[1]).is_err(), "a part is missing");
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let told = Reader::default().take(1, b"\x02\0\0\0\0").unwrap_err().to_string();
+        assert!(told.contains("in journal cannot be read: its form has version 2"), "{told}");
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_back_as_they_went(
+            entries in prop::collection::vec(
+                prop::collection::vec(
+                    (any::<usize>(), prop::collection::vec(any::<u8>(), 0..40), any::<Option<u16>>()), 1..8,
+                ),
+                1..4,
+            )
+        ) {
+            let mut reader = Reader::default();
+            for rows in entries {
+                let rows = rows.into_iter();
+                let rows = rows.map(|(table, key, row)| (table, key, row.map(|length| vec![3; usize::from(length)])));
+                let writes = overlay(rows.collect());
+                let all = parts(&writes);
+                prop_assert!(all.iter().all(|part| part.len() <= LIMIT + 5));
+                let read: Vec<_> = all.iter().filter_map(|part| reader.take(0, part).unwrap()).collect();
+                prop_assert_eq!(read.len(), 1);
+                prop_assert_eq!(texts(&read[0]), texts(&writes));
+            }
+        }
+    }
+}

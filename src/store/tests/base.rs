@@ -1,0 +1,64 @@
+use super::*;
+
+/// A text of which a few make up all that is kept above the tree.
+fn long() -> String {
+    "x".repeat(200_000)
+}
+
+#[test]
+fn what_has_sunk_and_what_has_not_is_read_as_one() {
+    let mut world = World::new();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"] {
+        world.accept(vec![heard_by(&eir(), name, &long())]);
+    }
+    world.look(|store| {
+        assert_eq!(store.waiting(&eir()).unwrap().len(), 13);
+        let deliveries = store.deliveries(&eir(), &(1..=13).collect::<Vec<_>>()).unwrap();
+        assert!(deliveries.iter().all(|delivery| delivery.text == long()));
+        assert!(store.knows(&event("a")).unwrap() && store.knows(&event("m")).unwrap());
+    });
+}
+
+#[test]
+fn the_journal_does_not_grow_for_ever() {
+    let mut world = World::new();
+    let mut longest = 0;
+    for round in 0..30 {
+        world.accept(vec![heard_by(&eir(), &format!("e{round}"), &long())]);
+        longest = longest.max(world.store().journal());
+        if round % 10 == 9 {
+            world.reopen();
+        }
+    }
+    assert!(longest < 20 * 200_000 / 6_000, "{longest} rows");
+}
+
+#[test]
+fn an_entry_cut_short_is_forgotten_and_written_over() {
+    let mut world = World::new();
+    world.accept(vec![heard_by(&eir(), "a", "one")]);
+    let whole = world.store().journal();
+    world.store().tear_journal();
+    assert_eq!(world.store().journal(), whole + 2);
+    world.reopen();
+    assert_eq!(world.store().journal(), whole);
+    world.accept(vec![heard_by(&eir(), "b", "two")]);
+    world.look(|store| assert_eq!(store.waiting(&eir()).unwrap().len(), 2));
+}
+
+#[test]
+fn what_is_removed_above_is_gone_from_below() {
+    let mut world = World::new();
+    world.accept(vec![heard_by(&eir(), "a", "one")]);
+    for name in ["b", "c", "d", "e", "f", "g"] {
+        world.accept(vec![heard_by(&persona("bil"), name, &long())]);
+    }
+    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
+    let commit =
+        Commit { persona: eir(), turn: turn(1, &[1]).id, says: Vec::new(), session: session(1), now: NOW };
+    block(world.store().commit(commit)).unwrap();
+    world.look(|store| {
+        assert_eq!(store.deliveries(&eir(), &[1]).unwrap(), []);
+        assert_eq!(store.counts().waiting, 6);
+    });
+}
