@@ -1,5 +1,7 @@
 //! Whether a text calls somebody by name.
 
+use std::cell::LazyCell;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::conversation::room::Persona;
@@ -10,11 +12,13 @@ use crate::conversation::room::Persona;
 /// `Eir:look`, `_Eir_`). Inside of a Matrix id the name counts only where the id is her own.
 pub(super) fn named(text: &str, persona: &Persona) -> bool {
     let name = folded_name(&persona.name);
-    if name.is_empty() {
-        return false;
-    }
-    let borders: Vec<usize> = text.split_word_bound_indices().map(|(at, _)| at).chain([text.len()]).collect();
-    text.char_indices().any(|(start, _)| {
+    let Some(first) = name.first() else { return false };
+    // Most texts name nobody: their words are told apart only where the letters stand in them.
+    let borders = LazyCell::new(|| -> Vec<usize> {
+        text.split_word_bound_indices().map(|(at, _)| at).chain([text.len()]).collect()
+    });
+    let may_begin = |c: char| !c.is_ascii() || c.to_ascii_lowercase() == *first;
+    text.char_indices().filter(|(_, c)| may_begin(*c)).any(|(start, _)| {
         match_at(&text[start..], &name).is_some_and(|length| {
             let end = start + length;
             is_border(text, start, &borders)

@@ -1,23 +1,54 @@
 //! The fields of one JSON object, each read on its own.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The fields of one object; what is no object has none.
+/// The fields of one object; what is no object has none. Of fields with the same name the last one counts.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a>(BTreeMap<String, &'a RawValue>);
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A field's name, copied only where it has escapes in it.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
 
 impl<'a> Fields<'a> {
     /// Reads an object's fields without reading their values; `None` for anything else.
     pub(super) fn read(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok().map(Self)
+        serde_json::from_str(text).ok()
+    }
+
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| *value)
     }
 
     /// Whether the field is there and not null.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|value| value.get() != "null")
+        self.get(key).is_some_and(|value| value.get() != "null")
     }
 
     /// Whether there are no fields.
@@ -27,28 +58,28 @@ impl<'a> Fields<'a> {
 
     /// A string.
     pub(super) fn string(&self, key: &str) -> Option<String> {
-        serde_json::from_str(self.0.get(key)?.get()).ok()
+        serde_json::from_str(self.get(key)?.get()).ok()
     }
 
     /// A whole number that is not negative.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
-        serde_json::from_str(self.0.get(key)?.get()).ok()
+        serde_json::from_str(self.get(key)?.get()).ok()
     }
 
     /// Whether it is `true`.
     pub(super) fn bool(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|value| value.get() == "true")
+        self.get(key).is_some_and(|value| value.get() == "true")
     }
 
     /// An object; without fields where it is none.
     pub(super) fn object(&self, key: &str) -> Fields<'a> {
-        self.0.get(key).and_then(|value| Fields::read(value.get())).unwrap_or_default()
+        self.get(key).and_then(|value| Fields::read(value.get())).unwrap_or_default()
     }
 
     /// The strings of a list; whatever else stands in it is left out.
     pub(super) fn strings(&self, key: &str) -> Vec<String> {
         let list: Vec<&RawValue> =
-            self.0.get(key).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default();
+            self.get(key).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default();
         list.iter().filter_map(|item| serde_json::from_str(item.get()).ok()).collect()
     }
 }
@@ -130,6 +161,12 @@ mod tests {
         assert!(fields.object("d").bool("e") && !fields.bool("a"));
         assert!(!fields.has("f") && fields.has("a") && !fields.has("z"));
         assert!(fields.object("b").is_empty() && fields.strings("b").is_empty());
+    }
+
+    #[test]
+    fn the_last_of_a_name_counts_also_where_it_is_escaped() {
+        let fields = Fields::read(r#"{"a":1,"\u0061":2,"b":3}"#).unwrap();
+        assert_eq!((fields.number("a"), fields.number("b")), (Some(2), Some(3)));
     }
 
     proptest! {
