@@ -235,21 +235,19 @@ impl Mind {
         self.owner.as_ref().and_then(|owner| owner.logged_since(from).ok()).unwrap_or_default()
     }
 
-    /// Makes the session's file durable before an ending is told; without it an answer does not count.
+    /// Makes the session's file durable before an ending is told.
     async fn make_durable(&mut self, session: &Session, ending: Ending) -> Ending {
         let (config, id) = (self.folders.config.clone(), session.id);
         let known = self.process.as_ref().and_then(|process| process.file);
-        let synced = tokio::task::spawn_blocking(move || {
-            transcript::find(&config, id).map(|path| transcript::sync(&config, &path, known))
-        });
-        let answered = matches!(ending, Ending::Answered { .. });
-        match synced.await {
-            Ok(Some(Ok(file))) if self.is_another(file) => gone("the session's file was replaced"),
-            Ok(None) if answered => gone("the session's file is gone"),
-            Ok(Some(Err(_))) | Err(_) if answered => {
-                Ending::Lost { reason: "the session's file could not be made durable".to_owned() }
-            }
-            Ok(_) | Err(_) => ending,
+        let sync = move || {
+            let path = transcript::find(&config, id)?;
+            Some(transcript::sync(&config, &path, known))
+        };
+        let synced = tokio::task::spawn_blocking(sync).await;
+        let synced = synced.unwrap_or_else(|error| Some(Err(std::io::Error::other(error))));
+        match &synced {
+            Some(Ok(file)) if self.is_another(*file) => gone("the session's file was replaced"),
+            _ => once_synced(ending, synced.map(|file| file.map(drop))),
         }
     }
 
@@ -315,10 +313,73 @@ pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static st
     }
 }
 
+/// What an ending counts once the session's file was synced, or could not be, or is not there.
+///
+/// What the bridge builds on must not be lost by a power cut: a reply before it is committed, an attempt before another
+/// one is fed behind it.
+fn once_synced(ending: Ending, synced: Option<std::io::Result<()>>) -> Ending {
+    let (answered, built_on) = match &ending {
+        Ending::Answered { .. } => (true, true),
+        Ending::Transient { .. } | Ending::Final { .. } | Ending::Invalid { .. } => (false, true),
+        Ending::Lost { .. } | Ending::Refused { .. } | Ending::TooLong | Ending::SessionGone { .. } => {
+            (false, false)
+        }
+    };
+    match synced {
+        None if answered => gone("the session's file is gone"),
+        Some(Err(error)) if built_on => lost("the session's file could not be made durable")(error),
+        None | Some(_) => ending,
+    }
+}
+
 fn gone(reason: &str) -> Ending {
     Ending::SessionGone { reason: reason.to_owned() }
 }
 
 fn lost(what: &'static str) -> impl Fn(std::io::Error) -> Ending {
     move |error| Ending::Lost { reason: format!("{what}: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> Option<std::io::Result<()>> {
+        Some(Err(std::io::Error::other("no space")))
+    }
+
+    #[test]
+    fn what_is_built_on_counts_only_once_it_is_synced() {
+        let reason = || "overloaded".to_owned();
+        for ending in [
+            Ending::Answered { reply: "{}".to_owned() },
+            Ending::Transient { reason: reason(), retry_after: None },
+            Ending::Final { reason: reason() },
+            Ending::Invalid { fault: reason() },
+        ] {
+            assert_eq!(once_synced(ending.clone(), Some(Ok(()))), ending);
+            let told = once_synced(ending, failed());
+            assert!(matches!(&told, Ending::Lost { reason } if reason.contains("no space")), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_the_session_or_feeds_the_same_line_needs_no_sync() {
+        let reason = || "it was silent".to_owned();
+        for ending in [
+            Ending::Lost { reason: reason() },
+            Ending::Refused { reason: reason() },
+            Ending::TooLong,
+            Ending::SessionGone { reason: reason() },
+        ] {
+            assert_eq!(once_synced(ending.clone(), failed()), ending);
+            assert_eq!(once_synced(ending.clone(), None), ending);
+        }
+    }
+
+    #[test]
+    fn an_answer_without_its_file_is_gone() {
+        let told = once_synced(Ending::Answered { reply: "{}".to_owned() }, None);
+        assert!(matches!(told, Ending::SessionGone { .. }), "{told:?}");
+    }
 }

@@ -333,6 +333,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_cannot_be_synced_is_an_error() {
+        let config = tempfile::tempdir().unwrap();
+        let path = config.path().join("a.jsonl");
+        // No file of this file system can be synced.
+        std::os::unix::fs::symlink("/proc/self/status", &path).unwrap();
+        assert!(sync(config.path(), &path, None).is_err());
+    }
+
+    #[test]
     fn a_file_continues_only_by_growing() {
         let config = tempfile::tempdir().unwrap();
         let path = config.path().join("a.jsonl");
