@@ -165,7 +165,7 @@ async fn look_at(shared: &Arc<Shared>, rooms: Vec<OwnedRoomId>) -> Result<bool, 
 
 /// The homeserver does not let the room be read; what it brings by itself is better than nothing.
 fn hear_all_the_same(shared: &Shared, room: &OwnedRoomId) -> Result<(), BridgeError> {
-    if shared.store.room(room)?.is_some_and(|row| row.mark.is_some()) {
+    if shared.store.mark(room)?.is_some() {
         shared.caught_up(room);
     }
     Ok(())
@@ -194,7 +194,7 @@ async fn look(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<usize, Failed>
 async fn read_room(shared: &Arc<Shared>, room: &OwnedRoomId, reader: &Identity) -> Result<usize, Failed> {
     let newest = shared.client.newest(reader, room, 1).await?;
     let Some(newest) = newest.events.first().and_then(|raw| event_id(raw)) else { return Ok(0) };
-    let mark = match shared.store.room(room)?.and_then(|row| row.mark) {
+    let mark = match shared.store.mark(room)? {
         Some(mark) if mark == newest && shared.store.knows(&mark)? => {
             shared.caught_up(room);
             return Ok(0);
@@ -257,7 +257,7 @@ async fn tell_was_here(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<(), B
 
 /// Reading has caught up: mail is fed from here on. Where nothing came behind the start line, it is the mark.
 async fn begun(shared: &Arc<Shared>, room: &OwnedRoomId, line: &OwnedEventId) -> Result<(), Failed> {
-    if shared.store.room(room)?.is_none_or(|row| row.mark.is_none()) {
+    if shared.store.mark(room)?.is_none() {
         let mark = Some((room.clone(), line.clone()));
         shared.store.accept(Vec::new(), Vec::new(), mark, shared.clock.now()).await?;
     }

@@ -63,7 +63,7 @@ fn is_unknown(directory: &Directory, event: &Event) -> bool {
 
 /// An event of a room in which nobody is known to sit stays at the server: reading begins at it once somebody does.
 fn first_sight(shared: &Shared, event: &Event, effects: &mut Effects) -> Result<(), BridgeError> {
-    let marked = shared.store.room(&event.room)?.is_some_and(|room| room.mark.is_some());
+    let marked = shared.store.mark(&event.room)?.is_some();
     if !marked && !effects.first_sights.iter().any(|(room, _)| *room == event.room) {
         effects.first_sights.push((event.room.clone(), event.id.clone()));
     }

@@ -106,6 +106,10 @@ impl Store {
     pub fn room(&self, room: &OwnedRoomId) -> Result<Option<RoomRow>> {
         self.read(|view| rooms::room(view, room))
     }
+    /// The checked mark of a room: the last event up to which the server's order was read without a gap.
+    pub fn mark(&self, room: &OwnedRoomId) -> Result<Option<OwnedEventId>> {
+        self.read(|view| rooms::mark_of(view, room))
+    }
     /// Puts a Persona into a room (idempotent; an invite recorded before is kept).
     pub async fn seat(&self, seat: SeatRow, alias: Option<String>) -> Result<()> {
         self.write(move |tx| rooms::seat(tx, seat, alias)).await
@@ -190,10 +194,6 @@ impl Store {
         let heads = self.index().heads();
         self.read(|view| heads.into_iter().filter_map(|seq| outbox::at(view, seq).transpose()).collect())
     }
-    /// How many says wait, parked ones included.
-    pub fn outbox_len(&self) -> Result<u64> {
-        Ok(self.index().counts().outbox)
-    }
     /// Puts says into the outbox unless `key` is done; answers whether it did.
     pub async fn say_once(&self, key: String, says: Vec<NewSay>, now: Millis) -> Result<bool> {
         self.write(move |tx| outbox::once(tx, &key, says, now)).await
@@ -205,10 +205,6 @@ impl Store {
     /// The event of a request that was sent.
     pub fn sent_event(&self, request: &RequestId) -> Result<Option<OwnedEventId>> {
         self.read(|view| outbox::sent_event(view, request))
-    }
-    /// Whether the event is one we sent.
-    pub fn is_ours(&self, event: &OwnedEventId) -> Result<bool> {
-        self.read(|view| Ok(view.row(Table::Ours, event.as_bytes())?.is_some()))
     }
     /// Who of us sent an event, if one of us did.
     pub fn sent_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {

@@ -80,6 +80,11 @@ pub(super) fn set_members(
     Ok(())
 }
 
+/// The checked mark of a room.
+pub(super) fn mark_of<R: Read>(from: &R, room: &RoomId) -> Result<Option<OwnedEventId>> {
+    Ok(from.record::<RoomForm>(Table::Rooms, room.as_bytes())?.and_then(|form| form.mark))
+}
+
 /// The marks of all rooms, as keys.
 pub(super) fn marks<R: Read>(from: &R) -> Result<BTreeSet<Vec<u8>>> {
     let rooms = from.records::<RoomForm>(Table::Rooms, &[])?.into_iter();

@@ -76,7 +76,6 @@ pub(crate) fn session(generation: u32) -> Session {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
-        fed: Vec::new(),
     }
 }
 

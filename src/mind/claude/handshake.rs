@@ -33,7 +33,6 @@ pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
-        fed: Vec::new(),
     };
     let prepared = folders.make().and_then(|()| folders.write_prompt(&session, "Hello.", Opening::Begin));
     prepared.map_err(|error| format!("{}: {error}", config.state.display()))?;

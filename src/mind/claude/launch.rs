@@ -220,7 +220,7 @@ mod tests {
 
     fn session() -> Session {
         let (id, fingerprint) = (Uuid::from_u128(7), Fingerprint::default());
-        Session { generation: 3, id, fingerprint, begun: Millis(0), last_committed: None, fed: Vec::new() }
+        Session { generation: 3, id, fingerprint, begun: Millis(0), last_committed: None }
     }
 
     fn eir() -> PersonaId {

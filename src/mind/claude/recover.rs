@@ -83,8 +83,7 @@ mod tests {
 
     fn feed(last_committed: Option<LineId>, must_exist: bool) -> Feed {
         let (id, fingerprint) = (Uuid::from_u128(7), Fingerprint::default());
-        let session =
-            Session { generation: 1, id, fingerprint, begun: Millis(0), last_committed, fed: Vec::new() };
+        let session = Session { generation: 1, id, fingerprint, begun: Millis(0), last_committed };
         Feed {
             line: line(2),
             session,

@@ -17,8 +17,6 @@ pub struct Session {
     pub begun: Millis,
     /// The last line whose reply was committed from it.
     pub last_committed: Option<LineId>,
-    /// The lines that were fed, or may have been, into this generation for the open turn.
-    pub fed: Vec<LineId>,
 }
 
 /// Everything a session is begun with and must be resumed with: name and digest (or value) of each part, sorted.
@@ -66,7 +64,7 @@ pub fn next_session(
 ) -> Session {
     let generation = previous.map_or(0, |session| session.generation) + 1;
     let id = session_id(epoch, persona, generation);
-    Session { generation, id, fingerprint, begun: now, last_committed: None, fed: Vec::new() }
+    Session { generation, id, fingerprint, begun: now, last_committed: None }
 }
 
 #[cfg(test)]
@@ -90,7 +88,6 @@ mod tests {
     fn used() -> Session {
         Session {
             last_committed: Some(LineId(Uuid::from_u128(2))),
-            fed: vec![LineId(Uuid::from_u128(3))],
             ..next_session(EPOCH, &eir(), None, print(&[("model", "a")]), Millis(5))
         }
     }
@@ -131,7 +128,6 @@ mod tests {
             fingerprint: print(&[("model", "b")]),
             begun: Millis(9),
             last_committed: None,
-            fed: Vec::new(),
         };
         assert_eq!(next, expected);
     }

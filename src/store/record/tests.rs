@@ -43,7 +43,7 @@ fn forms_of_turns_stay_as_they_are() {
         r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[1,2],"attempt":2,"not_before":9,"troubles":{"transient":1,"lost":4,"finals":0,"invalid":2,"generations":0,"fault":"no json"}}"#,
     );
     check::<SessionForm>(
-        r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":null,"fed":["00000000-0000-0000-0000-000000000002"]}"#,
+        r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002"}"#,
     );
 }
 

@@ -91,7 +91,6 @@ pub(in crate::store) struct SessionForm {
     pub(in crate::store) fingerprint: BTreeMap<String, String>,
     pub(in crate::store) begun: u64,
     pub(in crate::store) last_committed: Option<Id>,
-    pub(in crate::store) fed: Vec<Id>,
 }
 
 impl From<Session> for SessionForm {
@@ -102,7 +101,6 @@ impl From<Session> for SessionForm {
             fingerprint: session.fingerprint.0,
             begun: session.begun.0,
             last_committed: session.last_committed.map(|line| Id(line.0)),
-            fed: session.fed.into_iter().map(|line| Id(line.0)).collect(),
         }
     }
 }
@@ -115,7 +113,6 @@ impl From<SessionForm> for Session {
             fingerprint: Fingerprint(form.fingerprint),
             begun: Millis(form.begun),
             last_committed: form.last_committed.map(|line| LineId(line.0)),
-            fed: form.fed.into_iter().map(|line| LineId(line.0)).collect(),
         }
     }
 }

@@ -39,7 +39,7 @@ fn an_event_seen_before_has_no_effect() {
     assert_eq!(world.accept(vec![arrival("a", vec![once])]), [false]);
     world.look(|store| {
         assert_eq!(store.deliveries(&eir(), &[1, 2]).unwrap(), [numbered(1, mail("a", "one"))]);
-        assert_eq!(store.outbox_len().unwrap(), 0);
+        assert_eq!(store.counts().outbox, 0);
         assert!(store.knows(&event("a")).unwrap());
         assert!(!store.knows(&event("b")).unwrap());
     });
@@ -139,7 +139,8 @@ fn a_mark_moves_with_what_it_stands_for() {
     let mark = Some((room("swarm"), event("a")));
     block(world.store().accept(vec![heard_by(&eir(), "a", "one")], Vec::new(), mark, NOW)).unwrap();
     world.look(|store| {
-        assert_eq!(store.room(&room("swarm")).unwrap().unwrap().mark, Some(event("a")));
+        assert_eq!(store.mark(&room("swarm")).unwrap(), Some(event("a")));
+        assert_eq!(store.mark(&room("other")).unwrap(), None);
         assert!(store.knows(&event("a")).unwrap());
     });
 }
@@ -167,7 +168,7 @@ fn old_event_ids_are_forgotten_but_what_was_heard_is_not() {
         assert!(store.knows(&event("new")).unwrap());
         assert_eq!(store.number_of(&eir(), &event("heard")).unwrap(), Some(1));
         assert_eq!(store.sent_event(&RequestId("q".to_owned())).unwrap(), None);
-        assert!(store.is_ours(&event("sent")).unwrap());
+        assert!(store.sent_by(&event("sent")).unwrap().is_some());
     });
     assert_eq!(world.accept(vec![heard_by(&eir(), "heard", "again")]), [true]);
     assert_eq!(world.waiting(&eir()), [1], "never delivered twice, even when it is as good as new");

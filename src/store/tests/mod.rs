@@ -95,7 +95,6 @@ fn session(generation: u32) -> Session {
         fingerprint: Default::default(),
         begun: Millis(4),
         last_committed: None,
-        fed: Vec::new(),
     }
 }
 

@@ -34,7 +34,7 @@ fn a_commit_does_all_of_it() {
         assert_eq!(store.deliveries(&eir(), &[1, 2, 3]).unwrap().len(), 1);
         let heads = store.outbox_heads().unwrap();
         assert_eq!((heads[0].say.clone(), heads[0].since), (say("q", "swarm"), Millis(7)));
-        assert_eq!(store.outbox_len().unwrap(), 2);
+        assert_eq!(store.counts().outbox, 2);
         let label = Heard {
             seq: 2,
             lane: lane(),
@@ -58,7 +58,7 @@ fn a_turn_is_committed_once() {
     block(world.store().commit(commit(2, vec![say("p", "swarm")]))).unwrap();
     block(world.store().commit(commit(1, vec![say("q", "swarm")]))).unwrap();
     block(world.store().commit(commit(1, vec![say("r", "swarm")]))).unwrap();
-    world.look(|store| assert_eq!(store.outbox_len().unwrap(), 1));
+    world.look(|store| assert_eq!(store.counts().outbox, 1));
     assert_eq!(world.waiting(&eir()), [2, 3]);
 }
 
