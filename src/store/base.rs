@@ -5,9 +5,9 @@
 //! two sinkings (mail, open turns, says) is never sorted in at all. The journal is read back at open. An entry goes only
 //! after a durable flush has taken the rows that sank, and to let an entry's rows sink twice does no harm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sled::IVec;
 
@@ -21,6 +21,9 @@ const TREE: &str = "rows";
 /// How many bytes gather before they sink.
 const MUCH: usize = 1024 * 1024;
 
+/// How many events that are not known are kept in mind.
+const UNKNOWN: usize = 4_000;
+
 /// What was written last.
 #[derive(Debug, Default)]
 struct Recent {
@@ -29,6 +32,9 @@ struct Recent {
     journal: Range<u64>,
     /// The numbers of the parts before, whose rows have sunk.
     sunk: Range<u64>,
+    /// Events that the tree was found not to know. An id is looked up when its event comes and again when it is taken
+    /// in, and is not there most of the time.
+    unknown: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 /// What is committed.
@@ -61,7 +67,7 @@ impl Base {
 
     /// Looks at what is committed; no commit comes between.
     pub(super) fn look<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        look(&View { tree: &self.tree, recent: &self.recent().rows })
+        look(&View { tree: &self.tree, recent: &self.recent() })
     }
 
     /// Forgets what a commit that was never flushed has left of itself.
@@ -108,6 +114,7 @@ impl Base {
         drop(recent);
         let mut recent = self.recent_mut();
         recent.rows = Overlay::default();
+        recent.unknown = Mutex::default();
         recent.sunk = recent.journal.clone();
         recent.journal.start = recent.journal.end;
         Ok(())
@@ -148,10 +155,23 @@ fn read_back(tree: &sled::Tree) -> Result<Recent> {
 /// What is committed, at one moment.
 pub(super) struct View<'a> {
     tree: &'a sled::Tree,
-    recent: &'a Overlay,
+    recent: &'a Recent,
 }
 
 impl View<'_> {
+    /// An event's row in the tree, which changes only when rows sink.
+    fn event(&self, key: &[u8]) -> Result<Option<IVec>> {
+        let unknown = || self.recent.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if unknown().contains(key) {
+            return Ok(None);
+        }
+        let row = self.tree.get(place(Table::Events, key))?;
+        if row.is_none() && unknown().len() < UNKNOWN {
+            unknown().insert(key.to_vec());
+        }
+        Ok(row)
+    }
+
     /// About `count` rows of a table from a key on, and where to go on.
     pub(super) fn page(&self, table: Table, from: &[u8], count: usize) -> Result<(Rows, Option<Vec<u8>>)> {
         let mut rows = Rows::new();
@@ -165,7 +185,7 @@ impl View<'_> {
             }
             rows.push((key, row));
         }
-        let above = self.recent.from(table, from);
+        let above = self.recent.rows.from(table, from);
         let above = above.take_while(|(key, _)| next.as_ref().is_none_or(|next| *key < next));
         Ok((lay_over(rows, above), next))
     }
@@ -189,8 +209,9 @@ pub(super) fn lay_over<'a>(rows: Rows, above: impl Iterator<Item = (&'a Vec<u8>,
 
 impl Read for View<'_> {
     fn row(&self, table: Table, key: &[u8]) -> Result<Option<IVec>> {
-        match self.recent.get(table, key) {
+        match self.recent.rows.get(table, key) {
             Some(row) => Ok(row.clone()),
+            None if table == Table::Events => self.event(key),
             None => Ok(self.tree.get(place(table, key))?),
         }
     }
@@ -199,7 +220,7 @@ impl Read for View<'_> {
         let rows = self.tree.scan_prefix(place(table, prefix));
         let rows = rows.map(|row| row.map(|(place, row)| (place[1..].to_vec(), row)));
         let rows = rows.collect::<sled::Result<_>>()?;
-        Ok(lay_over(rows, self.recent.range(table, prefix)))
+        Ok(lay_over(rows, self.recent.rows.range(table, prefix)))
     }
 }
 

@@ -51,15 +51,34 @@ pub(super) fn event<R: Read>(from: &R, event: &OwnedEventId) -> Result<EventForm
 }
 
 fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
-    let mut known = event(tx, &arrival.event)?;
+    let Arrival { event: id, effects } = arrival;
+    let mut known = event(tx, &id)?;
     if known.at.is_some() {
         return Ok(false);
     }
     known.at = Some(now.0);
-    tx.put(Table::Events, arrival.event.as_bytes(), &known)?;
-    for effect in arrival.effects {
-        take_effect(tx, &arrival.event, effect, now)?;
+    for effect in effects {
+        match effect {
+            // However many hear it, its row is written once.
+            Effect::Deliver(persona, delivery) if delivery.event == id => {
+                number(tx, &mut known, &persona, delivery)?;
+            }
+            effect @ (Effect::Deliver(..)
+            | Effect::Redact { .. }
+            | Effect::DeliverEdit(..)
+            | Effect::Member { .. }
+            | Effect::Encrypted(_)
+            | Effect::Echo(_)
+            | Effect::Seat(_)
+            | Effect::Unseat { .. }
+            | Effect::Once { .. }) => {
+                tx.put(Table::Events, id.as_bytes(), &known)?;
+                take_effect(tx, &id, effect, now)?;
+                known = event(tx, &id)?;
+            }
+        }
     }
+    tx.put(Table::Events, id.as_bytes(), &known)?;
     Ok(true)
 }
 
@@ -79,20 +98,28 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
 
 /// Numbers a delivery and writes it down, unless she heard the event before or it was taken back before it came.
 pub(super) fn deliver(tx: &mut Tx<'_>, persona: &PersonaId, delivery: Delivery) -> Result<()> {
-    let mut known = event(tx, &delivery.event)?;
+    let id = delivery.event.clone();
+    let mut known = event(tx, &id)?;
+    if number(tx, &mut known, persona, delivery)? {
+        tx.put(Table::Events, id.as_bytes(), &known)?;
+    }
+    Ok(())
+}
+
+/// Like [`deliver`], with what is known of the event in hand; answers whether that has changed.
+fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery: Delivery) -> Result<bool> {
     if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
-        return Ok(());
+        return Ok(false);
     }
     let counter: NumberForm = tx.record(Table::Numbers, persona.as_str().as_bytes())?.unwrap_or_default();
     let seq = counter.last + 1;
     tx.put(Table::Numbers, persona.as_str().as_bytes(), &NumberForm { last: seq })?;
     known.heard.insert(persona.as_str().to_owned(), seq);
-    tx.put(Table::Events, delivery.event.as_bytes(), &known)?;
     let (mut mail, text) = MailForm::new(delivery);
     let place = mail_key(persona, seq);
     mail.text = put_words(tx, "m", &place, text)?;
     tx.put_new(Table::Mail, &place, &mail);
-    Ok(())
+    Ok(true)
 }
 
 /// Like [`deliver`], where she heard the message that is edited: in this room, of this sender, and not taken back.
