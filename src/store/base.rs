@@ -5,16 +5,17 @@
 //! two sinkings (mail, open turns, says) is never sorted in at all. The journal is read back at open. An entry goes only
 //! after a durable flush has taken the rows that sank, and to let an entry's rows sink twice does no harm.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sled::IVec;
 
+use super::journal::{self, Part};
 use super::overlay::{Overlay, Row};
 use super::table::Table;
 use super::tx::{Read, Rows};
-use super::{Result, journal, table};
+use super::{Result, table};
 
 /// The tree's name.
 const TREE: &str = "rows";
@@ -34,7 +35,7 @@ struct Recent {
     sunk: Range<u64>,
     /// Events that the tree was found not to know. An id is looked up when its event comes and again when it is taken
     /// in, and is not there most of the time.
-    unknown: Mutex<BTreeSet<Vec<u8>>>,
+    unknown: Mutex<HashSet<Vec<u8>>>,
 }
 
 /// What is committed.
@@ -136,20 +137,27 @@ fn rows_of(
 }
 
 fn read_back(tree: &sled::Tree) -> Result<Recent> {
-    let mut recent = Recent::default();
+    let mut rows = Overlay::default();
     let mut reader = journal::Reader::default();
+    let mut first = None;
+    let (mut begin, mut end) = (0, 0);
     for row in rows_of(tree, Table::Journal, &[]) {
         let (place, part) = row?;
         let number = table::number(Table::Journal, &place[1..])?;
-        if recent.journal.end == 0 && !reader.is_within() {
-            recent.journal = number..number;
+        if first.is_none() {
+            (first, begin, end) = (Some(number), number, number);
         }
-        if let Some(rows) = reader.take(number, &part)? {
-            recent.rows.append(rows);
-            recent.journal.end = number + 1;
+        match reader.take(number, &part)? {
+            Part::GoesOn => {}
+            Part::Leftover => (begin, end) = (number + 1, number + 1),
+            Part::Ends(entry) => {
+                rows.append(entry);
+                end = number + 1;
+            }
         }
     }
-    Ok(recent)
+    let sunk = first.unwrap_or_default()..begin;
+    Ok(Recent { rows, journal: begin..end, sunk, unknown: Mutex::default() })
 }
 
 /// What is committed, at one moment.
@@ -241,6 +249,13 @@ impl Base {
     /// How many rows of the journal are on disk.
     pub(super) fn journal_on_disk(&self) -> usize {
         rows_of(&self.tree, Table::Journal, &[]).count()
+    }
+
+    /// Removes the first rows of the journal, as a crash in the middle of a sinking does.
+    pub(super) fn cut_journal(&self, count: usize) {
+        for row in rows_of(&self.tree, Table::Journal, &[]).take(count) {
+            self.tree.remove(row.unwrap().0).unwrap();
+        }
     }
 
     /// Leaves the beginning of an entry in the journal, as a crash in the middle of a commit does.

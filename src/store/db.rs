@@ -309,6 +309,12 @@ impl Store {
         self.shared.base.journal_on_disk()
     }
 
+    /// Lets what is recent sink, and removes the first rows of the journal, as a crash at the next sinking does.
+    pub(super) fn sink_and_cut_journal(&self, count: usize) {
+        self.shared.base.sink().unwrap();
+        self.shared.base.cut_journal(count);
+    }
+
     /// Leaves the beginning of an entry in the journal, as a crash in the middle of a commit does.
     pub(super) fn tear_journal(&self) {
         self.shared.base.tear_journal();

@@ -11,9 +11,12 @@ use super::{Result, StoreError};
 /// The version of the form.
 const VERSION: u8 = 1;
 
-/// An entry in parts, each with how many come after it.
+/// The bytes around a key and its row.
+const FRAME: usize = 10;
+
+/// An entry in parts, each with its place in it and how many come after it.
 pub(super) fn parts(writes: &Overlay) -> Vec<Vec<u8>> {
-    let mut entry = Vec::with_capacity(writes.size() + 1_024);
+    let mut entry = Vec::with_capacity(writes.size() + writes.iter().count() * FRAME);
     for (table, key, row) in writes.iter() {
         entry.push(table as u8);
         push(&mut entry, key);
@@ -26,8 +29,12 @@ pub(super) fn parts(writes: &Overlay) -> Vec<Vec<u8>> {
         }
     }
     let chunks = entry.chunks(LIMIT);
-    let counts = (0..u32::try_from(chunks.len()).unwrap_or(u32::MAX)).rev();
-    chunks.zip(counts).map(|(chunk, after)| [&[VERSION], &after.to_be_bytes()[..], chunk].concat()).collect()
+    let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+    let head = |place: u32| [place.to_be_bytes(), (count - place - 1).to_be_bytes()].concat();
+    (0..count)
+        .zip(chunks)
+        .map(|(place, chunk)| [&[VERSION], head(place).as_slice(), chunk].concat())
+        .collect()
 }
 
 fn push(entry: &mut Vec<u8>, bytes: &[u8]) {
@@ -35,40 +42,57 @@ fn push(entry: &mut Vec<u8>, bytes: &[u8]) {
     entry.extend(bytes);
 }
 
+/// What a part means to who reads the journal back.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// More of its entry is to come.
+    GoesOn,
+    /// The last one of its entry.
+    Ends(Overlay),
+    /// Its entry has lost its beginning: its rows had sunk, and it was being removed.
+    Leftover,
+}
+
 /// Reads parts back, in order, until entries are whole.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     entry: Vec<u8>,
-    after: u32,
+    /// The place of the part that comes next.
+    next: u32,
 }
 
 impl Reader {
-    /// Takes the next part; answers the entry's rows where it is the last one.
-    pub(super) fn take(&mut self, number: u64, part: &[u8]) -> Result<Option<Overlay>> {
+    /// Takes the next part.
+    pub(super) fn take(&mut self, number: u64, part: &[u8]) -> Result<Part> {
         let key = number.to_be_bytes();
         let (version, rest) = part.split_first().ok_or_else(|| broken(&key))?;
         if *version != VERSION {
             return Err(record::corrupt(Table::Journal, &key, &format!("its form has version {version}")));
         }
-        let (after, rest) = rest.split_first_chunk::<4>().ok_or_else(|| broken(&key))?;
-        let after = u32::from_be_bytes(*after);
-        let goes_on = self.after > 0;
-        if goes_on && after + 1 != self.after {
-            return Err(broken(&key));
+        let (place, rest) = number_of(rest).ok_or_else(|| broken(&key))?;
+        let (after, rest) = number_of(rest).ok_or_else(|| broken(&key))?;
+        if place != self.next {
+            return if self.is_within() { Err(broken(&key)) } else { Ok(Part::Leftover) };
         }
         self.entry.extend(rest);
-        self.after = after;
+        self.next += 1;
         if after > 0 {
-            return Ok(None);
+            return Ok(Part::GoesOn);
         }
+        self.next = 0;
         let entry = std::mem::take(&mut self.entry);
-        rows(&entry).map(Some).ok_or_else(|| broken(&key))
+        rows(&entry).map(Part::Ends).ok_or_else(|| broken(&key))
     }
 
     /// Whether the last entry lacks its end yet.
     pub(super) fn is_within(&self) -> bool {
-        self.after > 0
+        self.next > 0
     }
+}
+
+fn number_of(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
 }
 
 fn broken(key: &[u8]) -> StoreError {
@@ -92,8 +116,8 @@ fn rows(mut entry: &[u8]) -> Option<Overlay> {
 }
 
 fn pull(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+    let (length, rest) = number_of(bytes)?;
+    rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
 #[cfg(test)]
@@ -117,18 +141,21 @@ mod tests {
     #[test]
     fn the_form_stays_as_it_is() {
         let writes = overlay(vec![(0, b"k".to_vec(), Some(b"row".to_vec())), (2, b"gone".to_vec(), None)]);
-        let golden = b"\x01\0\0\0\0\0\0\0\0\x01k\x01\0\0\0\x03row\x02\0\0\0\x04gone\0";
+        let golden = b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\x01k\x01\0\0\0\x03row\x02\0\0\0\x04gone\0";
         assert_eq!(parts(&writes), [golden.to_vec()]);
     }
 
     #[test]
-    fn an_entry_without_its_end_is_torn() {
+    fn an_entry_without_its_end_or_its_beginning_counts_for_nothing() {
         let writes = overlay(vec![(0, b"k".to_vec(), Some(vec![7; 3 * LIMIT]))]);
         let all = parts(&writes);
         assert_eq!(all.len(), 4);
         let mut reader = Reader::default();
+        for part in &all[1..] {
+            assert!(matches!(reader.take(1, part), Ok(Part::Leftover)));
+        }
         for part in &all[..3] {
-            assert!(reader.take(1, part).unwrap().is_none());
+            assert!(matches!(reader.take(1, part), Ok(Part::GoesOn)));
         }
         assert!(reader.is_within());
         assert!(reader.take(4, &all[1]).is_err(), "a part is missing");
@@ -136,7 +163,7 @@ mod tests {
 
     #[test]
     fn another_version_is_refused() {
-        let told = Reader::default().take(1, b"\x02\0\0\0\0").unwrap_err().to_string();
+        let told = Reader::default().take(1, b"\x02\0\0\0\0\0\0\0\0").unwrap_err().to_string();
         assert!(told.contains("in journal cannot be read: its form has version 2"), "{told}");
     }
 
@@ -156,10 +183,13 @@ mod tests {
                 let rows = rows.map(|(table, key, row)| (table, key, row.map(|length| vec![3; usize::from(length)])));
                 let writes = overlay(rows.collect());
                 let all = parts(&writes);
-                prop_assert!(all.iter().all(|part| part.len() <= LIMIT + 5));
-                let read: Vec<_> = all.iter().filter_map(|part| reader.take(0, part).unwrap()).collect();
-                prop_assert_eq!(read.len(), 1);
-                prop_assert_eq!(texts(&read[0]), texts(&writes));
+                prop_assert!(all.iter().all(|part| part.len() <= LIMIT + 9));
+                let (last, before) = all.split_last().unwrap();
+                for part in before {
+                    prop_assert!(matches!(reader.take(0, part), Ok(Part::GoesOn)));
+                }
+                let Ok(Part::Ends(read)) = reader.take(0, last) else { panic!("it does not end") };
+                prop_assert_eq!(texts(&read), texts(&writes));
             }
         }
     }

@@ -19,6 +19,9 @@ pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm}
 pub(super) use room::{MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
 
+/// About as long as most records are.
+const USUAL: usize = 512;
+
 /// A form of row.
 pub(super) trait Record: Serialize + DeserializeOwned {
     /// The version of the form, never 0.
@@ -27,7 +30,8 @@ pub(super) trait Record: Serialize + DeserializeOwned {
 
 /// The bytes of a record.
 pub(super) fn encode<R: Record>(record: &R) -> Vec<u8> {
-    let mut bytes = vec![R::VERSION];
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.push(R::VERSION);
     serde_json::to_writer(&mut bytes, record).expect("forms are plain data with text keys");
     bytes
 }

@@ -47,6 +47,24 @@ fn an_entry_cut_short_is_forgotten_and_written_over() {
 }
 
 #[test]
+fn an_entry_that_was_being_removed_is_not_missed() {
+    for cut in [1, 20, 33] {
+        let mut world = World::new();
+        world.accept(vec![heard_by(&eir(), "a", &long())]);
+        world.store().sink_and_cut_journal(cut);
+        world.reopen();
+        world.accept(vec![heard_by(&eir(), "b", "two")]);
+        world.look(|store| {
+            let texts = store.deliveries(&eir(), &[1, 2]).unwrap().into_iter().map(|mail| mail.text);
+            assert_eq!(texts.collect::<Vec<_>>(), [long(), "two".to_owned()]);
+        });
+        world.store().sink_and_cut_journal(0);
+        world.store().sink_and_cut_journal(0);
+        assert_eq!(world.store().journal(), 0, "what is left of it goes as well");
+    }
+}
+
+#[test]
 fn what_is_removed_above_is_gone_from_below() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "one")]);
