@@ -110,11 +110,6 @@ fn price(model: &Model, fail: &mut impl FnMut(&str, String, &str)) -> Price {
                 let cause = format!("a token kind would cost {dollars:.6} USD per million");
                 fail(key, cause, "write prices and multipliers that give a multiple of 0.001 above zero");
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "saturates where refused above"
-            )]
             let nanos = nanos as u64;
             nanos
         };

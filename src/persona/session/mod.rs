@@ -2,10 +2,18 @@
 //!
 //! Pure: it never meets a clock, a file or a process. Prices are data (`config/prices.toml`); nothing here names a model.
 
+pub mod care;
+pub mod hazard;
 pub mod identity;
 pub mod ledger;
+pub mod meter;
 pub mod price;
+pub mod terms;
 
+pub use care::{Care, Moment, Policy, Reason, Standing, care, next_look};
+pub use hazard::Gaps;
 pub use identity::{Continuation, Fingerprint, Session, next_session, resume_or_renew, session_id};
 pub use ledger::{CacheVerdict, Cause, Request};
+pub use meter::Meter;
 pub use price::{Price, Prices, Tariff, Tokens, Ttl, Usd};
+pub use terms::{Added, Terms};

@@ -94,18 +94,12 @@ const LONG_SUFFIX: &str = "[1m]";
 impl Usd {
     /// An amount as the claude CLI reports it; what is not a number, or less than nothing, is nothing.
     pub fn of_dollars(dollars: f64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturates, and is not negative"
-        )]
         let nanos = (dollars.max(0.0) * 1e9).round() as u64;
         Self(nanos)
     }
 
     /// The amount in dollars.
     pub fn dollars(self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "exact below nine million dollars")]
         let nanos = self.0 as f64;
         nanos / 1e9
     }

@@ -1,0 +1,400 @@
+//! What is to be done with a session: one pure function of what is known about it.
+//!
+//! It is asked at each turn boundary, when mail comes, and when [`next_look`] says so. It never waits and it cannot fail.
+//! A new rule is one [`Reason`] and one line where its kind is decided; the order is that of the functions below.
+
+use std::collections::BTreeSet;
+
+use super::hazard::Gaps;
+use super::ledger::margin;
+use super::meter::Meter;
+use super::price::{Price, Ttl, Usd};
+use super::terms::{FLUSH, PING, Terms};
+use crate::conversation::Millis;
+
+/// When it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A turn has ended.
+    Boundary,
+    /// Nothing has come for so long that the cache is about to forget.
+    IdleDeadline,
+    /// Mail is about to be fed.
+    Mail,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// Go on as it is.
+    Keep,
+    /// Use the cache once, so that it stays warm.
+    Ping,
+    /// Let her write down what she must not forget, then ask again.
+    Flush,
+    /// Begin the next generation with the next mail.
+    Refresh,
+    /// End the process; the session goes on with the next mail.
+    Close,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The session file cannot be trusted.
+    Poisoned,
+    /// She has heard what was redacted since.
+    Tainted,
+    /// Another version of the claude CLI.
+    CliVersion,
+    /// Another folder.
+    Cwd,
+    /// An operator said so.
+    Operator,
+    /// The context window is nearly full.
+    Watermark,
+    /// A longer prompt has a higher tariff.
+    PriceStep,
+    /// The cache has forgotten the session, and beginning anew writes less.
+    Cold,
+    /// It was begun with something else than is configured now.
+    Stale,
+    /// What its growth has cost has reached the price of beginning anew.
+    Rental,
+    /// The child uses too much memory.
+    Memory,
+    /// She holds open tasks that would be forgotten with the session.
+    OpenTasks,
+    /// A return is likely enough.
+    ReturnLikely,
+    /// A return is not likely enough, or not worth it.
+    LetGo,
+    /// Pings have cost what they could save.
+    PingsSpent,
+    /// All is well.
+    Well,
+}
+
+/// What speaks against a session, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// Its file cannot be trusted.
+    Poisoned,
+    /// It holds what was redacted.
+    Tainted,
+    /// It was begun by another version of the claude CLI.
+    CliVersion,
+    /// It was begun in another folder.
+    Cwd,
+    /// Something else that it was begun with is configured differently now.
+    Stale,
+}
+
+/// What an operator asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The next generation.
+    Refresh,
+    /// A flush.
+    Flush,
+    /// To go on for as long as it can be.
+    Keep,
+}
+
+/// The open tasks that she holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tasks {
+    /// None that is not remembered.
+    #[default]
+    Safe,
+    /// Some are not remembered yet.
+    Unremembered,
+    /// A flush was asked for since, whatever came of it.
+    Flushed,
+}
+
+/// What is known about a session.
+#[derive(Clone, Debug)]
+pub struct Standing<'a> {
+    /// The time.
+    pub now: Millis,
+    /// When a request last used it.
+    pub used: Millis,
+    /// Since when no mail has come.
+    pub idle_since: Millis,
+    /// How long the cache keeps it.
+    pub ttl: Ttl,
+    /// The model's price.
+    pub price: &'a Price,
+    /// Its context window as the CLI reports it, in tokens.
+    pub window: u64,
+    /// Its prefix (P), in tokens.
+    pub prefix: u64,
+    /// What the next turn is expected to add, in tokens.
+    pub ahead: u64,
+    /// Its meter.
+    pub meter: Meter,
+    /// Her gaps.
+    pub gaps: &'a Gaps,
+    /// The child's resident memory, in bytes; nothing without a child.
+    pub rss: u64,
+    /// Her open tasks.
+    pub tasks: Tasks,
+    /// What speaks against it.
+    pub marks: BTreeSet<Mark>,
+    /// What an operator asked for.
+    pub word: Option<Word>,
+}
+
+/// Whether an expiring session is pinged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepWarm {
+    /// Never.
+    #[default]
+    Off,
+    /// Where her own gaps say that it pays.
+    Auto,
+}
+
+/// Whether open tasks are written down before a session ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flushing {
+    /// Where some are not remembered.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+}
+
+/// When a change of what a session was begun with takes effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Apply {
+    /// When the session is refreshed anyway.
+    #[default]
+    AtCheapPoint,
+    /// At the next turn boundary.
+    Now,
+}
+
+/// What the operator chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// `keep_warm`
+    pub keep_warm: KeepWarm,
+    /// `flush`
+    pub flush: Flushing,
+    /// `apply`
+    pub apply: Apply,
+    /// How much of the window may be full, in hundredths.
+    pub watermark: u64,
+    /// Above this resident memory a child is closed, in bytes.
+    pub recycle_rss: Option<u64>,
+}
+
+/// The part of the window that may be full, in hundredths, unless the operator chose another.
+pub const WATERMARK: u64 = 75;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            keep_warm: KeepWarm::default(),
+            flush: Flushing::default(),
+            apply: Apply::default(),
+            watermark: WATERMARK,
+            recycle_rss: None,
+        }
+    }
+}
+
+/// Decides what is to be done with a session, and says why.
+pub fn care(standing: &Standing<'_>, moment: Moment, policy: &Policy) -> (Care, Reason) {
+    if let Some(decided) = stop(standing, policy) {
+        return decided;
+    }
+    match moment {
+        Moment::Boundary => between_turns(standing, policy).unwrap_or_else(|| lighten(standing, policy)),
+        Moment::Mail => between_turns(standing, policy).unwrap_or((Care::Keep, Reason::Well)),
+        Moment::IdleDeadline => idle(standing, policy),
+    }
+}
+
+/// When to ask again at [`Moment::IdleDeadline`], if nothing else happens; none where there is nothing to decide then.
+pub fn next_look(standing: &Standing<'_>, policy: &Policy) -> Option<Millis> {
+    let deadline = standing.deadline();
+    let may_ping = policy.keep_warm == KeepWarm::Auto;
+    let may_flush = flush_is_due(standing, policy) && standing.prefix > standing.meter.rehydrated;
+    (standing.now < deadline && (may_ping || may_flush)).then_some(deadline)
+}
+
+/// Whether a session may not take a turn of `ahead` tokens where a new one might, and why.
+pub fn must_end(terms: &Terms<'_>, window: u64, watermark: u64, prefix: u64, ahead: u64) -> Option<Reason> {
+    if prefix <= terms.rehydrated {
+        None
+    } else if prefix + ahead > window / 100 * watermark {
+        Some(Reason::Watermark)
+    } else if terms.tariff(prefix + ahead).input > terms.tariff(terms.rehydrated + ahead).input {
+        Some(Reason::PriceStep)
+    } else {
+        None
+    }
+}
+
+/// The rules that hold at any moment.
+fn stop(standing: &Standing<'_>, policy: &Policy) -> Option<(Care, Reason)> {
+    match standing.marks.first() {
+        Some(Mark::Poisoned) => return Some((Care::Refresh, Reason::Poisoned)),
+        Some(Mark::Tainted) => return Some((Care::Refresh, Reason::Tainted)),
+        Some(Mark::CliVersion) => return Some((Care::Refresh, Reason::CliVersion)),
+        Some(Mark::Cwd) => return Some((Care::Refresh, Reason::Cwd)),
+        Some(Mark::Stale) if policy.apply == Apply::Now => return Some(end(standing, policy, Reason::Stale)),
+        Some(Mark::Stale) | None => {}
+    }
+    match standing.word {
+        Some(Word::Refresh) => return Some(end(standing, policy, Reason::Operator)),
+        Some(Word::Flush) if standing.is_warm() => return Some((Care::Flush, Reason::Operator)),
+        Some(Word::Flush | Word::Keep) | None => {}
+    }
+    let reason =
+        must_end(&standing.terms(), standing.window, policy.watermark, standing.prefix, standing.ahead)?;
+    Some(end(standing, policy, reason))
+}
+
+/// The rules between two turns: cold, and rental.
+fn between_turns(standing: &Standing<'_>, policy: &Policy) -> Option<(Care, Reason)> {
+    let stale = standing.marks.contains(&Mark::Stale);
+    if !standing.is_warm() {
+        if stale {
+            return Some((Care::Refresh, Reason::Stale));
+        }
+        return (standing.prefix > standing.meter.rehydrated).then_some((Care::Refresh, Reason::Cold));
+    }
+    if standing.word == Some(Word::Keep) || !rent_is_due(standing, policy) {
+        return None;
+    }
+    Some(end(standing, policy, Reason::Rental))
+}
+
+/// Whether the rent, with that of the next turn, is more than beginning anew would cost now.
+fn rent_is_due(standing: &Standing<'_>, policy: &Policy) -> bool {
+    let (terms, meter) = (standing.terms(), &standing.meter);
+    let next = meter.rent_of(standing.prefix, terms.tariff(standing.prefix + standing.ahead));
+    let flush =
+        if flush_is_due(standing, policy) { terms.warm(standing.prefix, FLUSH) } else { Usd::default() };
+    next > Usd::default() && meter.rent + next > terms.rebuild() + flush
+}
+
+/// Closes a child that uses too much memory.
+fn lighten(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
+    match policy.recycle_rss {
+        Some(most) if standing.rss > most => (Care::Close, Reason::Memory),
+        Some(_) | None => (Care::Keep, Reason::Well),
+    }
+}
+
+/// The rules for a session that is about to be forgotten by the cache.
+fn idle(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
+    if !standing.is_warm() || standing.now < standing.deadline() {
+        return lighten(standing, policy);
+    }
+    let reason = match policy.keep_warm {
+        KeepWarm::Off => Reason::LetGo,
+        KeepWarm::Auto => match worth_a_ping(standing) {
+            Reason::ReturnLikely => return (Care::Ping, Reason::ReturnLikely),
+            reason => reason,
+        },
+    };
+    if flush_is_due(standing, policy) && standing.prefix > standing.meter.rehydrated {
+        return (Care::Flush, Reason::OpenTasks);
+    }
+    (Care::Keep, reason)
+}
+
+/// A ping is worth it where its price is less than what warmth would save, times the odds of a return before the next
+/// one; and only while all pings of this idle period together cost no more than that.
+fn worth_a_ping(standing: &Standing<'_>) -> Reason {
+    let terms = standing.terms();
+    let (cost, saved) = (terms.warm(standing.prefix, PING), terms.saved_by_warmth(standing.prefix));
+    if standing.meter.pinged + cost > saved {
+        return if standing.meter.pings > 0 { Reason::PingsSpent } else { Reason::LetGo };
+    }
+    let idle = standing.now.since(standing.idle_since);
+    let Some(odds) = standing.gaps.odds(idle, standing.ttl.duration()) else { return Reason::LetGo };
+    let (gain, price) =
+        (u128::from(saved.0) * u128::from(odds.returned), u128::from(cost.0) * u128::from(odds.at_risk));
+    if gain > price { Reason::ReturnLikely } else { Reason::LetGo }
+}
+
+/// Ends a generation, after a flush if one is due.
+fn end(standing: &Standing<'_>, policy: &Policy, reason: Reason) -> (Care, Reason) {
+    if flush_is_due(standing, policy) { (Care::Flush, reason) } else { (Care::Refresh, reason) }
+}
+
+/// Whether open tasks are to be written down before the session ends: never in a cold one, which would be written whole.
+fn flush_is_due(standing: &Standing<'_>, policy: &Policy) -> bool {
+    policy.flush == Flushing::Auto && standing.tasks == Tasks::Unremembered && standing.is_warm()
+}
+
+impl Standing<'_> {
+    /// What its turns cost.
+    pub fn terms(&self) -> Terms<'_> {
+        let Meter { rehydrated, shared, .. } = self.meter;
+        Terms { price: self.price, ttl: self.ttl, rehydrated, shared }
+    }
+
+    /// Whether the cache still holds it.
+    pub fn is_warm(&self) -> bool {
+        self.now.since(self.used) < self.ttl.duration()
+    }
+
+    /// The last moment at which a ping still arrives in time.
+    fn deadline(&self) -> Millis {
+        self.used.plus(self.ttl.duration().saturating_sub(margin(self.ttl)))
+    }
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::Poisoned,
+        Self::Tainted,
+        Self::CliVersion,
+        Self::Cwd,
+        Self::Operator,
+        Self::Watermark,
+        Self::PriceStep,
+        Self::Cold,
+        Self::Stale,
+        Self::Rental,
+        Self::Memory,
+        Self::OpenTasks,
+        Self::ReturnLikely,
+        Self::LetGo,
+        Self::PingsSpent,
+        Self::Well,
+    ];
+
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Poisoned => "poisoned",
+            Self::Tainted => "tainted",
+            Self::CliVersion => "cli-version",
+            Self::Cwd => "cwd",
+            Self::Operator => "operator",
+            Self::Watermark => "watermark",
+            Self::PriceStep => "price-step",
+            Self::Cold => "cold",
+            Self::Stale => "stale",
+            Self::Rental => "rental",
+            Self::Memory => "memory",
+            Self::OpenTasks => "open-tasks",
+            Self::ReturnLikely => "return-likely",
+            Self::LetGo => "let-go",
+            Self::PingsSpent => "pings-spent",
+            Self::Well => "well",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
