@@ -9,6 +9,7 @@ mod doctor;
 mod example;
 mod generate;
 mod run;
+mod simulate;
 mod version;
 
 use std::io::Write;
@@ -58,6 +59,8 @@ pub enum Command {
     /// Write a commented example config
     #[command(short_flag = 'e')]
     ExampleConfig(example::Options),
+    /// Say what a session would cost, by arrivals from a file or drawn
+    Simulate(simulate::Options),
     /// Bring up a homeserver and the bridge on this machine, and talk to a Persona
     Demo(demo::Options),
 }
@@ -133,6 +136,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
         Some(Command::Check(file)) => check::check(&file.config, environment).map(Some),
         Some(Command::GenerateRegistration(options)) => generate::generate(options, environment).map(Some),
         Some(Command::ExampleConfig(options)) => example::example(options).map(Some),
+        Some(Command::Simulate(options)) => simulate::run(options).map(Some),
         Some(Command::Run(_) | Command::Doctor(_) | Command::Demo(_)) => Ok(None),
         None => Ok(Some(ExitCode::Usage)),
     }
@@ -153,9 +157,13 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         }
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
-        Some(Command::Check(_) | Command::GenerateRegistration(_) | Command::ExampleConfig(_)) | None => {
-            Ok(ExitCode::Usage)
-        }
+        Some(
+            Command::Check(_)
+            | Command::GenerateRegistration(_)
+            | Command::ExampleConfig(_)
+            | Command::Simulate(_),
+        )
+        | None => Ok(ExitCode::Usage),
     }
 }
 

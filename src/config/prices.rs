@@ -110,8 +110,7 @@ fn price(model: &Model, fail: &mut impl FnMut(&str, String, &str)) -> Price {
                 let cause = format!("a token kind would cost {dollars:.6} USD per million");
                 fail(key, cause, "write prices and multipliers that give a multiple of 0.001 above zero");
             }
-            let nanos = nanos as u64;
-            nanos
+            nanos as u64
         };
         Tariff {
             input: exact(input),

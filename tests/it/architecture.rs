@@ -223,6 +223,37 @@ fn files_stay_short() {
     none(long.map(|(path, lines)| format!("{} has {lines} lines; split it", path.display())).collect());
 }
 
+/// What the simulation decides and prices by.
+const DECIDED_BY: [&str; 5] = [
+    "persona::session::care::care",
+    "persona::session::care::next_look",
+    "persona::session::hazard::Gaps",
+    "persona::session::meter::Meter",
+    "persona::session::terms::Terms",
+];
+
+/// The constants of the simulation: what it assumes of turns, and the limits of a trace file.
+const ASSUMED: [&str; 4] = ["ASSUMED", "FORM", "MOST_DELIVERIES", "MOST_SECONDS"];
+
+#[test]
+fn the_simulation_decides_by_the_code_of_the_bridge_and_has_no_rule_of_its_own() {
+    let files = crate_files();
+    let simulation =
+        || files.iter().filter(|file| file.module.starts_with(&["operate".into(), "simulate".into()]));
+    let imports: Vec<String> = simulation().flat_map(File::imports).collect();
+    for needed in DECIDED_BY {
+        assert!(imports.iter().any(|path| path == needed), "the simulation does not use {needed}");
+    }
+    let mut constants = Vec::new();
+    for (path, text) in rust_files(&root().join("src/operate/simulate")) {
+        let named = text.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("const "));
+        let named = named.filter_map(|rest| rest.split(':').next()).map(str::to_owned);
+        constants.extend(named.filter(|_| !path.ends_with("tests.rs")));
+    }
+    constants.sort();
+    assert_eq!(constants, ASSUMED);
+}
+
 // That the rules bite.
 
 #[track_caller]

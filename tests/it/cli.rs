@@ -85,9 +85,16 @@ fn a_wrong_command_line_is_2() {
 fn help_names_the_commands_and_hides_the_guard() {
     let told = Operator::new().run(&["--help"]);
     assert_eq!(told.code, 0);
-    for command in
-        ["run", "check", "doctor", "generate-registration", "example-config", "demo", "--log-format"]
-    {
+    for command in [
+        "run",
+        "check",
+        "doctor",
+        "generate-registration",
+        "example-config",
+        "simulate",
+        "demo",
+        "--log-format",
+    ] {
         assert!(told.out.contains(command), "{command}: {}", told.out);
     }
     assert!(!told.out.contains("guard"), "{}", told.out);

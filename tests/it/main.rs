@@ -21,6 +21,7 @@ mod homeserver_contract;
 mod minds;
 mod power_loss;
 mod servers;
+mod simulate;
 mod simulation;
 mod store_model;
 mod tools;

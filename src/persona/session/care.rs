@@ -299,8 +299,8 @@ fn idle(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
     let reason = match policy.keep_warm {
         KeepWarm::Off => Reason::LetGo,
         KeepWarm::Auto => match worth_a_ping(standing) {
-            Reason::ReturnLikely => return (Care::Ping, Reason::ReturnLikely),
-            reason => reason,
+            Ok(()) => return (Care::Ping, Reason::ReturnLikely),
+            Err(reason) => reason,
         },
     };
     if flush_is_due(standing, policy) && standing.prefix > standing.meter.rehydrated {
@@ -310,18 +310,17 @@ fn idle(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
 }
 
 /// A ping is worth it where its price is less than what warmth would save, times the odds of a return before the next
-/// one; and only while all pings of this idle period together cost no more than that.
-fn worth_a_ping(standing: &Standing<'_>) -> Reason {
+/// one; and only while all pings of this idle period together cost no more than that. Else why not.
+fn worth_a_ping(standing: &Standing<'_>) -> Result<(), Reason> {
     let terms = standing.terms();
     let (cost, saved) = (terms.warm(standing.prefix, PING), terms.saved_by_warmth(standing.prefix));
     if standing.meter.pinged + cost > saved {
-        return if standing.meter.pings > 0 { Reason::PingsSpent } else { Reason::LetGo };
+        return Err(if standing.meter.pings > 0 { Reason::PingsSpent } else { Reason::LetGo });
     }
     let idle = standing.now.since(standing.idle_since);
-    let Some(odds) = standing.gaps.odds(idle, standing.ttl.duration()) else { return Reason::LetGo };
-    let (gain, price) =
-        (u128::from(saved.0) * u128::from(odds.returned), u128::from(cost.0) * u128::from(odds.at_risk));
-    if gain > price { Reason::ReturnLikely } else { Reason::LetGo }
+    let odds = standing.gaps.odds(idle, standing.ttl.duration()).ok_or(Reason::LetGo)?;
+    let gain = u128::from(saved.0) * u128::from(odds.returned);
+    if gain > u128::from(cost.0) * u128::from(odds.at_risk) { Ok(()) } else { Err(Reason::LetGo) }
 }
 
 /// Ends a generation, after a flush if one is due.
