@@ -13,6 +13,7 @@ use persona_bridge::conversation::{Level, Permissions, Persona, PersonaId, Regis
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::persona::decide::Settle;
+use persona_bridge::persona::session::Prices;
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -137,6 +138,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         max_live: 8,
         mind,
         mind_version: String::new(),
+        prices: Prices::default(),
         grace: Duration::from_secs(5),
         halt: None,
     }

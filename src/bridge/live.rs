@@ -139,7 +139,7 @@ impl Live {
                 }
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
-                    self.held = self.turns.finish(ending).await?;
+                    self.held = self.turns.finish(ending, &usage).await?;
                 }
             }
             Some(MindEvent::Exited { report }) => {

@@ -8,6 +8,7 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
+use crate::persona::session::Prices;
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Config {
     pub mind: Mind,
     /// The version of the mind's program, part of each session's fingerprint.
     pub mind_version: String,
+    /// What models cost.
+    pub prices: Prices,
     /// How long the first signal waits for a turn in hand.
     pub grace: Duration,
     /// Where a build for tests kills itself.
@@ -98,6 +101,7 @@ pub struct Register {
     pub names_address: bool,
 }
 
+mod books;
 mod calls;
 pub mod clock;
 mod deliver;

@@ -15,14 +15,16 @@ use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, PersonaConfig};
 use super::{identities, invites, presence, receive, reconcile, rooms, silence, tally};
 use crate::conversation::Millis;
-use crate::homeserver::appservice::{Ear, Received, Stats};
+use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
 use crate::homeserver::serve::{Listen, serve};
 use crate::mind::MindHandle;
-use crate::store::Store;
+use crate::store::{Store, entries_to_json};
 
 /// How long the outbox is given to drain at the end.
 const DRAIN: Duration = Duration::from_secs(5);
+/// For how long the ledger is kept, in days.
+const LEDGER_DAYS: u64 = 400;
 /// How long an event id is remembered.
 const REMEMBER: Duration = Duration::from_secs(45 * 24 * 3600);
 /// How often old event ids are forgotten.
@@ -120,6 +122,7 @@ fn listen_first(
         aliases: Arc::default(),
         ready: shared.readiness.subscribe(),
         stats: stats(shared),
+        ledger: ledger(shared),
         pings,
     };
     spawn(tasks, "receive", receive::run(shared.clone(), received, read_back));
@@ -134,6 +137,14 @@ fn listen_first(
             }
         }
     });
+}
+
+fn ledger(shared: &Arc<Shared>) -> Ledger {
+    let shared = shared.clone();
+    Arc::new(move |since| {
+        let read = shared.store.ledger(Millis(since)).map_err(|error| error.to_string())?;
+        Ok(entries_to_json(read))
+    })
 }
 
 fn stats(shared: &Arc<Shared>) -> Stats {
@@ -232,7 +243,9 @@ async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
         let remember = u64::try_from(REMEMBER.as_millis()).unwrap_or(u64::MAX);
         let before = Millis(shared.clock.now().0.saturating_sub(remember));
         let forgotten = shared.store.prune(before).await?;
-        tracing::debug!(forgotten, "old event ids");
+        let before = Millis(shared.clock.now().0.saturating_sub(LEDGER_DAYS * 86_400_000));
+        let entries = shared.store.prune_ledger(before).await?;
+        tracing::debug!(forgotten, entries, "old event ids and ledger entries");
     }
 }
 

@@ -7,6 +7,7 @@ use ruma::OwnedRoomId;
 
 use super::BridgeError;
 use super::PersonaConfig;
+use super::books::Keeper;
 use super::clock::draw_turn;
 use super::halt::Halt;
 use super::presence::Presence;
@@ -16,8 +17,8 @@ use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
 use crate::persona::session::{Continuation, Fingerprint, Session, next_session, resume_or_renew};
-use crate::persona::{Ending, OpenTurn, Troubles, Verdict, verdict};
-use crate::store::Commit;
+use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, verdict};
+use crate::store::{Books, Commit};
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
 const BATCH_BYTES: usize = 256 * 1024;
@@ -33,6 +34,7 @@ pub(crate) struct Turns {
     open: Option<OpenTurn>,
     session: Option<Session>,
     presence: Presence,
+    keeper: Keeper,
 }
 
 impl Turns {
@@ -41,7 +43,8 @@ impl Turns {
         let prompt = speech::system_prompt(&shared.config, &persona);
         let fingerprint = speech::fingerprint(&shared.config, &persona.persona.id, &prompt);
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
-        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence })
+        let keeper = Keeper::new(shared.clone(), persona.persona.id.clone());
+        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence, keeper })
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {
@@ -91,7 +94,7 @@ impl Turns {
         match resume_or_renew(self.session.as_ref(), &self.fingerprint) {
             Continuation::Resume => Ok(()),
             Continuation::First => {
-                self.renew();
+                self.renew("first");
                 Ok(())
             }
             Continuation::Renew(differences) => {
@@ -101,22 +104,30 @@ impl Turns {
         }
     }
 
-    fn renew(&mut self) {
+    fn renew(&mut self, why: &str) {
         let id = &self.persona.persona.id;
         let (epoch, now) = (self.shared.store.epoch(), self.shared.clock.now());
-        self.session = Some(next_session(epoch, id, self.session.as_ref(), self.fingerprint.clone(), now));
+        let next = next_session(epoch, id, self.session.as_ref(), self.fingerprint.clone(), now);
+        self.keeper.begins(next.generation, why);
+        self.session = Some(next);
     }
 
     async fn renew_and_tell(&mut self, why: &str) -> Result<(), BridgeError> {
-        self.renew();
+        self.renew(why);
         let id = &self.persona.persona.id;
         let generation = self.session.as_ref().map_or(0, |session| session.generation);
         let text = format!("{} begins session {generation}: {why}", self.persona.persona.name);
         self.shared.tell(&format!("generation:{id}:{generation}"), &text).await
     }
 
+    /// What is new about her session.
+    fn books(&mut self) -> Books {
+        Books { session: self.session.clone(), ledger: self.keeper.take() }
+    }
+
     async fn write(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
-        self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), self.session.clone()).await?;
+        let books = self.books();
+        self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
         self.open = Some(turn);
         Ok(())
     }
@@ -134,6 +145,7 @@ impl Turns {
         let surroundings = speech::surroundings(&self.shared, &self.persona, &batch, first).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
+        self.keeper.feeds();
         let again =
             turn.troubles.fault.as_deref().map_or_else(|| prompt::RETRY.to_owned(), prompt::fault_line);
         Ok(Some(Feed {
@@ -155,8 +167,15 @@ impl Turns {
     }
 
     /// Carries out what follows from an ending; answers why no more is to be asked, if so.
-    pub(crate) async fn finish(&mut self, ending: Ending) -> Result<Option<String>, BridgeError> {
+    pub(crate) async fn finish(
+        &mut self,
+        ending: Ending,
+        usage: &Usage,
+    ) -> Result<Option<String>, BridgeError> {
         self.presence.rest();
+        if let (Some(turn), Some(session)) = (&self.open, &mut self.session) {
+            self.keeper.count(session, turn.attempt, usage, &self.fingerprint).await?;
+        }
         let (Some(turn), Some(session)) = (self.open.clone(), self.session.clone()) else { return Ok(None) };
         let now = self.shared.clock.now();
         self.show_health(&ending);
@@ -256,6 +275,7 @@ impl Turns {
             turn: turn.id,
             says,
             session: session.clone(),
+            ledger: self.keeper.take(),
             now: self.shared.clock.now(),
         };
         self.shared.store.commit(commit).await?;
@@ -270,7 +290,8 @@ impl Turns {
         let id = self.persona.persona.id.clone();
         let text = format!("{} could not answer {} messages, they are held: {reason}", id, turn.seqs.len());
         self.shared.tell(&format!("held:{}", turn.id), &text).await?;
-        self.shared.store.hold(&id, turn, reason, self.shared.clock.now()).await?;
+        let books = self.books();
+        self.shared.store.hold(&id, turn, reason, self.shared.clock.now(), books).await?;
         self.open = None;
         Ok(())
     }

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod example;
 mod generate;
+mod ledger;
 mod run;
 mod simulate;
 mod version;
@@ -53,6 +54,8 @@ pub enum Command {
     Check(ConfigFile),
     /// Check the config, the homeserver in both directions, the mind and the store, without starting the bridge
     Doctor(ConfigFile),
+    /// Show what the Personas' sessions used and cost
+    Ledger(ledger::Options),
     /// Write the registration that the homeserver needs
     #[command(short_flag = 'g')]
     GenerateRegistration(generate::Options),
@@ -137,7 +140,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
         Some(Command::GenerateRegistration(options)) => generate::generate(options, environment).map(Some),
         Some(Command::ExampleConfig(options)) => example::example(options).map(Some),
         Some(Command::Simulate(options)) => simulate::run(options).map(Some),
-        Some(Command::Run(_) | Command::Doctor(_) | Command::Demo(_)) => Ok(None),
+        Some(Command::Run(_) | Command::Doctor(_) | Command::Ledger(_) | Command::Demo(_)) => Ok(None),
         None => Ok(Some(ExitCode::Usage)),
     }
 }
@@ -156,6 +159,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
             run::run(load(&file, environment)?).await
         }
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
+        Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
         Some(
             Command::Check(_)

@@ -172,6 +172,7 @@ impl Loaded {
             max_live,
             mind,
             mind_version: String::new(),
+            prices: prices::shipped()?,
             grace: GRACE,
             halt: self.environment.vars.get(HALT).and_then(|name| bridge::Halt::named(name)),
         };

@@ -13,12 +13,12 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Commit, Config, Counts, Heard, HeldRow, IdentityRow, NewSay, Opening, Result, RoomRow, Say,
-    SeatRow, Standing, StoreError, Unreadable, Waiting,
+    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, NewSay, Opening, Result, RoomRow,
+    Say, SeatRow, Standing, StoreError, Unreadable, Waiting,
 };
-use super::{group, inbox, outbox, record, rooms, sessions, turns};
+use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
-use crate::persona::session::Session;
+use crate::persona::session::Entry;
 use crate::persona::{LaneMail, OpenTurn};
 
 /// The row of the control room.
@@ -151,25 +151,47 @@ impl Store {
     pub fn standing(&self, persona: &PersonaId) -> Result<Standing> {
         self.read(|view| Ok((turns::open(view, persona)?, sessions::session(view, persona)?)))
     }
-    /// Writes the open turn (and with it the session row), before anything is fed.
-    pub async fn write_turn(
-        &self,
-        persona: &PersonaId,
-        turn: OpenTurn,
-        session: Option<Session>,
-    ) -> Result<()> {
+    /// Writes the open turn (and with it what is new about the session), before anything is fed.
+    pub async fn write_turn(&self, persona: &PersonaId, turn: OpenTurn, books: Books) -> Result<()> {
         let withdrawn = self.index().withdrawn(persona);
         let persona = persona.clone();
-        self.write(move |tx| turns::write(tx, &persona, turn, session, withdrawn)).await
+        self.write(move |tx| turns::write(tx, &persona, turn, books, withdrawn)).await
     }
     /// Ends a turn with its reply: says into the outbox, mail out of the inbox, session row, turn closed, in one transaction.
     pub async fn commit(&self, commit: Commit) -> Result<()> {
         self.write(move |tx| turns::commit(tx, commit)).await
     }
     /// Ends a turn without a reply: its mail is put aside with the reason.
-    pub async fn hold(&self, persona: &PersonaId, turn: OpenTurn, reason: String, now: Millis) -> Result<()> {
+    pub async fn hold(
+        &self,
+        persona: &PersonaId,
+        turn: OpenTurn,
+        reason: String,
+        now: Millis,
+        books: Books,
+    ) -> Result<()> {
         let persona = persona.clone();
-        self.write(move |tx| turns::hold(tx, &persona, &turn, &reason, now)).await
+        self.write(move |tx| turns::hold(tx, &persona, &turn, &reason, now, books)).await
+    }
+    /// The ledger from a time on, oldest first.
+    pub fn ledger(&self, since: Millis) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let mut from = Some(since.0.to_be_bytes().to_vec());
+        while let Some(key) = from {
+            from = self.read(|view| ledger::page(view, &key, &mut entries))?;
+        }
+        Ok(entries)
+    }
+    /// Forgets what the ledger holds of before a time; answers how many entries.
+    pub async fn prune_ledger(&self, before: Millis) -> Result<u64> {
+        let mut forgotten = 0;
+        loop {
+            let keys = self.read(|view| ledger::before(view, before))?;
+            if keys.is_empty() {
+                return Ok(forgotten);
+            }
+            forgotten += self.write(move |tx| ledger::forget(tx, &keys)).await?;
+        }
     }
     /// How many deliveries of a Persona are held.
     pub fn held(&self, persona: &PersonaId) -> Result<u64> {

@@ -11,6 +11,7 @@ mod group;
 mod inbox;
 mod index;
 mod journal;
+mod ledger;
 mod open;
 mod outbox;
 mod overlay;
@@ -29,11 +30,12 @@ use uuid::Uuid;
 
 use crate::conversation::{Delivery, Lane, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::OpenTurn;
-use crate::persona::session::Session;
+use crate::persona::session::{Entry, Session};
 
 pub use db::Store;
 #[doc(hidden)]
 pub use flush::Durability;
+pub use ledger::{entries_from_json, entries_to_json};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -228,8 +230,19 @@ pub struct Commit {
     pub says: Vec<NewSay>,
     /// The session row after it.
     pub session: Session,
+    /// What is written into the ledger with it.
+    pub ledger: Vec<Entry>,
     /// The time.
     pub now: Millis,
+}
+
+/// What is written down about a session beside its turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Books {
+    /// The session row, if it is new.
+    pub session: Option<Session>,
+    /// Entries of the ledger.
+    pub ledger: Vec<Entry>,
 }
 
 /// How a user is authenticated; the mode is chosen once and never switched while something is pending.

@@ -64,6 +64,8 @@ tables! {
     Identities = "identities",
     /// Parts of values that are too large for one row.
     Chunks = "chunks",
+    /// Time, number → what a session used.
+    Ledger = "ledger",
     /// Number → part of what a commit wrote.
     Journal = "journal",
 }

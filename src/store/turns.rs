@@ -4,10 +4,9 @@ use super::inbox::{self, mail_key};
 use super::record::{HeldForm, Id, KindForm, MailForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Commit, Result, outbox, sessions};
+use super::{Books, Commit, Result, ledger, outbox, sessions};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::OpenTurn;
-use crate::persona::session::Session;
 
 /// The open turn of a Persona.
 pub(super) fn open<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<OpenTurn>> {
@@ -30,7 +29,7 @@ pub(super) fn write(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
     turn: OpenTurn,
-    session: Option<Session>,
+    books: Books,
     withdrawn: Vec<u64>,
 ) -> Result<()> {
     for seq in withdrawn.into_iter().filter(|seq| !turn.seqs.contains(seq)) {
@@ -40,15 +39,13 @@ pub(super) fn write(
             take(tx, persona, seq)?;
         }
     }
-    if let Some(session) = session {
-        sessions::put(tx, persona, session)?;
-    }
+    book(tx, persona, books)?;
     tx.put(Table::Turns, &turn_key(persona), &TurnForm::from(turn))
 }
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
-    let Commit { persona, turn, says, session, now } = commit;
+    let Commit { persona, turn, says, session, ledger, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
@@ -61,7 +58,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
     for say in says {
         outbox::say(tx, say, now)?;
     }
-    sessions::put(tx, &persona, session)?;
+    book(tx, &persona, Books { session: Some(session), ledger })?;
     tx.remove(Table::Turns, &turn_key(&persona))
 }
 
@@ -72,7 +69,9 @@ pub(super) fn hold(
     turn: &OpenTurn,
     reason: &str,
     now: Millis,
+    books: Books,
 ) -> Result<()> {
+    book(tx, persona, books)?;
     for seq in &turn.seqs {
         if let Some((place, mail)) = take(tx, persona, *seq)?
             && !matches!(mail.kind, KindForm::Withdrawn)
@@ -85,6 +84,14 @@ pub(super) fn hold(
         tx.remove(Table::Turns, &turn_key(persona))?;
     }
     Ok(())
+}
+
+/// Writes down what is new about a session.
+fn book(tx: &mut Tx<'_>, persona: &PersonaId, books: Books) -> Result<()> {
+    if let Some(session) = books.session {
+        sessions::put(tx, persona, session)?;
+    }
+    ledger::put(tx, books.ledger)
 }
 
 /// Takes mail out of the inbox, leaving its label; the words in a row of their own stay for who wants them.

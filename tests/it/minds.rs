@@ -7,7 +7,7 @@ use persona_bridge::conversation::{LineId, Millis, PersonaId};
 use persona_bridge::mind::claude::{Config, Credential, Ttl, mind};
 use persona_bridge::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use persona_bridge::persona::decide::Stop;
-use persona_bridge::persona::session::{Fingerprint, Session};
+use persona_bridge::persona::session::{Account, Fingerprint, Session};
 use persona_bridge::persona::{Ending, Usage};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -76,6 +76,7 @@ pub(crate) fn session(generation: u32) -> Session {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
+        account: Account::default(),
     }
 }
 

@@ -8,9 +8,9 @@ use persona_bridge::conversation::{
     Delivery, DeliveryKind, Lane, Millis, PersonaId, RegisterName, RequestId, TurnId,
 };
 use persona_bridge::persona::lanes::{Mail, lane_mail};
-use persona_bridge::persona::session::{Fingerprint, Session};
+use persona_bridge::persona::session::{Account, Fingerprint, Session};
 use persona_bridge::persona::{OpenTurn, Troubles};
-use persona_bridge::store::{Arrival, Commit, Config, Effect, NewSay, Opening, Owner, SeatRow, Store};
+use persona_bridge::store::{Arrival, Books, Commit, Config, Effect, NewSay, Opening, Owner, SeatRow, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, RngSeed};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
@@ -170,6 +170,7 @@ fn session(generation: u32) -> Session {
         fingerprint: Fingerprint::default(),
         begun: Millis(1),
         last_committed: None,
+        account: Account::default(),
     }
 }
 
@@ -211,7 +212,8 @@ impl World {
                 let persona = persona(*pick);
                 let Some(turn) = self.reference.pile(&persona).turn.clone() else { return };
                 self.reference.hold(&persona, &turn, "refused");
-                self.runtime.block_on(store.hold(&persona, turn, "refused".to_owned(), now)).unwrap();
+                let held = store.hold(&persona, turn, "refused".to_owned(), now, Books::default());
+                self.runtime.block_on(held).unwrap();
             }
             Verb::SayOnce(pick, count) => {
                 let (key, says) = (format!("k{}", pick % 8), says(&format!("k{pick}"), *count));
@@ -298,14 +300,16 @@ impl World {
         };
         let session = take.is_multiple_of(2).then(|| session(u32::from(take)));
         self.reference.write_turn(persona, &turn, session.as_ref());
-        self.runtime.block_on(store.write_turn(persona, turn, session)).unwrap();
+        let books = Books { session, ledger: Vec::new() };
+        self.runtime.block_on(store.write_turn(persona, turn, books)).unwrap();
     }
 
     fn commit(&mut self, store: &Store, persona: PersonaId, count: u8) {
         let open = self.reference.pile(&persona).turn.as_ref().map(|turn| turn.id);
         let turn = open.unwrap_or(TurnId(Uuid::nil()));
         let says = says(&turn.to_string(), count);
-        let commit = Commit { persona, turn, says, session: session(1_000), now: self.now };
+        let commit =
+            Commit { persona, turn, says, session: session(1_000), ledger: Vec::new(), now: self.now };
         self.reference.commit(&commit);
         self.runtime.block_on(store.commit(commit)).unwrap();
     }

@@ -28,6 +28,8 @@ pub(super) enum Refusal {
     Full,
     /// Nobody took the transaction.
     Stopping,
+    /// What was asked for cannot be read.
+    Unreadable,
 }
 
 impl Refusal {
@@ -50,6 +52,9 @@ impl Refusal {
                 (StatusCode::SERVICE_UNAVAILABLE, "M_UNAVAILABLE", error)
             }
             Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "M_UNAVAILABLE", "the bridge is stopping"),
+            Self::Unreadable => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "M_UNKNOWN", "it cannot be read; see the bridge's log")
+            }
         }
     }
 }

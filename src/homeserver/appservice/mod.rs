@@ -7,6 +7,7 @@
 mod answer;
 mod envelope;
 mod flight;
+mod operator;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -29,6 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::answer::{Refusal, done, json};
 use self::flight::Flights;
+pub use self::operator::{Ledger, ask_ledger};
 
 use super::event::Unreadable;
 use crate::conversation::Event;
@@ -73,6 +75,8 @@ pub struct Ear {
     pub ready: watch::Receiver<Result<(), Vec<String>>>,
     /// What /stats shows.
     pub stats: Stats,
+    /// The ledger, for our own command.
+    pub ledger: Ledger,
     /// Told of each ping's transaction id.
     pub pings: mpsc::Sender<Option<String>>,
 }
@@ -119,6 +123,7 @@ pub fn router(ear: Ear) -> Router {
         .nest("/_matrix/mau", health.clone())
         .merge(homeserver)
         .merge(health)
+        .route(operator::LEDGER, get(operator::ledger))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))

@@ -30,6 +30,7 @@ fn bench() -> Bench {
         aliases: [owned_room_alias_id!("#persona_swarm:hs.test")].into(),
         ready: ready_out,
         stats: Arc::new(|| json!({"waiting": 3})),
+        ledger: Arc::new(|since| Ok(json!([since]))),
         pings: pings_in,
     };
     Bench { router: router(ear), received, pings, ready }
@@ -225,6 +226,16 @@ async fn a_ping_tells_its_id_and_never_waits() {
 }
 
 #[tokio::test]
+async fn the_ledger_is_told_with_the_token_alone() {
+    let bench = bench();
+    let call = |path: &str| request(Method::GET, path, "");
+    assert_eq!(bench.call(call("/_persona_bridge/ledger?since=7")).await, (200, json!([7])));
+    assert_eq!(bench.call(call("/_persona_bridge/ledger")).await, (200, json!([0])));
+    let (status, body) = bench.call(anonymous(call("/_persona_bridge/ledger?since=7"))).await;
+    assert_eq!((status, &body["errcode"]), (401, &json!("M_MISSING_TOKEN")));
+}
+
+#[tokio::test]
 async fn health_is_told_without_a_token() {
     let bench = bench();
     for path in ["/live", "/_matrix/mau/live", "/ready", "/_matrix/mau/ready"] {
@@ -364,6 +375,7 @@ fn an_ear_does_not_show_its_token() {
         aliases: [].into(),
         ready,
         stats: Arc::new(|| Value::Null),
+        ledger: Arc::new(|_| Ok(Value::Null)),
         pings,
     };
     assert!(!format!("{ear:?}").contains(TOKEN));

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::launch::{Folders, Opening, arguments, environment, start_environment};
 use super::{Config, spawner};
 use crate::conversation::{Millis, PersonaId};
-use crate::persona::session::{Fingerprint, Session};
+use crate::persona::session::{Account, Fingerprint, Session};
 
 /// How long the CLI may take to start and answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +33,7 @@ pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
+        account: Account::default(),
     };
     let prepared = folders.make().and_then(|()| folders.write_prompt(&session, "Hello.", Opening::Begin));
     prepared.map_err(|error| format!("{}: {error}", config.state.display()))?;

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::conversation::Millis;
     use crate::mind::claude::{Credential, fingerprint};
-    use crate::persona::session::Fingerprint;
+    use crate::persona::session::{Account, Fingerprint};
 
     fn config(state: &Path) -> Config {
         Config {
@@ -220,7 +220,14 @@ mod tests {
 
     fn session() -> Session {
         let (id, fingerprint) = (Uuid::from_u128(7), Fingerprint::default());
-        Session { generation: 3, id, fingerprint, begun: Millis(0), last_committed: None }
+        Session {
+            generation: 3,
+            id,
+            fingerprint,
+            begun: Millis(0),
+            last_committed: None,
+            account: Account::default(),
+        }
     }
 
     fn eir() -> PersonaId {

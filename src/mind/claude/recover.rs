@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::conversation::{LineId, Millis};
-    use crate::persona::session::{Fingerprint, Session};
+    use crate::persona::session::{Account, Fingerprint, Session};
 
     fn line(number: u128) -> LineId {
         LineId(Uuid::from_u128(number))
@@ -83,7 +83,14 @@ mod tests {
 
     fn feed(last_committed: Option<LineId>, must_exist: bool) -> Feed {
         let (id, fingerprint) = (Uuid::from_u128(7), Fingerprint::default());
-        let session = Session { generation: 1, id, fingerprint, begun: Millis(0), last_committed };
+        let session = Session {
+            generation: 1,
+            id,
+            fingerprint,
+            begun: Millis(0),
+            last_committed,
+            account: Account::default(),
+        };
         Feed {
             line: line(2),
             session,

@@ -49,6 +49,7 @@ impl Bound {
             aliases: Arc::from([]),
             ready,
             stats: Arc::new(|| serde_json::Value::Null),
+            ledger: Arc::new(|_| Ok(serde_json::Value::Null)),
             pings,
         };
         let status = Arc::new(AtomicU16::new(0));

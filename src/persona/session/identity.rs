@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::account::Account;
 use crate::conversation::{LineId, Millis, PersonaId};
 
 /// A Persona's current session.
@@ -17,6 +18,8 @@ pub struct Session {
     pub begun: Millis,
     /// The last line whose reply was committed from it.
     pub last_committed: Option<LineId>,
+    /// What its requests were.
+    pub account: Account,
 }
 
 /// Everything a session is begun with and must be resumed with: name and digest (or value) of each part, sorted.
@@ -64,7 +67,7 @@ pub fn next_session(
 ) -> Session {
     let generation = previous.map_or(0, |session| session.generation) + 1;
     let id = session_id(epoch, persona, generation);
-    Session { generation, id, fingerprint, begun: now, last_committed: None }
+    Session { generation, id, fingerprint, begun: now, last_committed: None, account: Account::default() }
 }
 
 #[cfg(test)]
@@ -128,6 +131,7 @@ mod tests {
             fingerprint: print(&[("model", "b")]),
             begun: Millis(9),
             last_committed: None,
+            account: Account::default(),
         };
         assert_eq!(next, expected);
     }

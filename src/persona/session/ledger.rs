@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::identity::Fingerprint;
 use super::price::{Price, Tokens, Ttl, Usd};
+use crate::conversation::{Millis, PersonaId};
 
 /// One API request, as it is written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,31 @@ pub struct Request {
     pub first_token: Option<Duration>,
     /// The resident memory of the child after it, in bytes.
     pub rss: Option<u64>,
+}
+
+/// One entry of the Personas' ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose session it is about.
+    pub persona: PersonaId,
+    /// When it was written down.
+    pub at: Millis,
+    /// What it tells.
+    pub kind: EntryKind,
+}
+
+/// What an entry tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A request was answered.
+    Request(Request),
+    /// A generation began.
+    Begun {
+        /// Which.
+        generation: u32,
+        /// Why, without words of users.
+        why: String,
+    },
 }
 
 /// Whether the cache held what it should have.

@@ -2,6 +2,7 @@
 //!
 //! Pure: it never meets a clock, a file or a process. Prices are data (`config/prices.toml`); nothing here names a model.
 
+pub mod account;
 pub mod care;
 pub mod hazard;
 pub mod identity;
@@ -10,10 +11,11 @@ pub mod meter;
 pub mod price;
 pub mod terms;
 
+pub use account::{Account, Attempt, Counted};
 pub use care::{Care, Moment, Policy, Reason, Standing, care, next_look};
 pub use hazard::Gaps;
 pub use identity::{Continuation, Fingerprint, Session, next_session, resume_or_renew, session_id};
-pub use ledger::{CacheVerdict, Cause, Request};
+pub use ledger::{CacheVerdict, Cause, Entry, EntryKind, Request};
 pub use meter::Meter;
 pub use price::{Price, Prices, Tariff, Tokens, Ttl, Usd};
 pub use terms::{Added, Terms};

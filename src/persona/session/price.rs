@@ -77,7 +77,7 @@ pub struct Tokens {
 }
 
 /// The price table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices {
     /// Where it is from.
     pub source: String,

@@ -3,6 +3,7 @@
 //! The core's types know nothing of this. A form changes only together with its version; to add a field, give it a
 //! default, and look at the snapshots below.
 
+mod ledger;
 mod mail;
 mod outbox;
 mod room;
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::table::Table;
 use super::{Result, StoreError};
 
+pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
 pub(super) use room::{MemberForm, QuarantineForm, RoomForm, SeatForm};
@@ -64,6 +66,7 @@ macro_rules! records {
 }
 
 records!(
+    EntryForm,
     EventForm,
     MailForm,
     HeadForm,

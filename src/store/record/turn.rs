@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use super::ledger::AccountForm;
 use super::mail::LaneForm;
 use crate::conversation::{LineId, Millis, TurnId};
 use crate::persona::session::{Fingerprint, Session};
@@ -91,6 +92,7 @@ pub(in crate::store) struct SessionForm {
     pub(in crate::store) fingerprint: BTreeMap<String, String>,
     pub(in crate::store) begun: u64,
     pub(in crate::store) last_committed: Option<Id>,
+    pub(in crate::store) account: AccountForm,
 }
 
 impl From<Session> for SessionForm {
@@ -101,6 +103,7 @@ impl From<Session> for SessionForm {
             fingerprint: session.fingerprint.0,
             begun: session.begun.0,
             last_committed: session.last_committed.map(|line| Id(line.0)),
+            account: session.account.into(),
         }
     }
 }
@@ -113,6 +116,7 @@ impl From<SessionForm> for Session {
             fingerprint: Fingerprint(form.fingerprint),
             begun: Millis(form.begun),
             last_committed: form.last_committed.map(|line| LineId(line.0)),
+            account: form.account.into(),
         }
     }
 }

@@ -71,9 +71,15 @@ fn what_is_removed_above_is_gone_from_below() {
     for name in ["b", "c", "d", "e", "f", "g"] {
         world.accept(vec![heard_by(&persona("bil"), name, &long())]);
     }
-    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
-    let commit =
-        Commit { persona: eir(), turn: turn(1, &[1]).id, says: Vec::new(), session: session(1), now: NOW };
+    block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
+    let commit = Commit {
+        persona: eir(),
+        turn: turn(1, &[1]).id,
+        says: Vec::new(),
+        session: session(1),
+        ledger: Vec::new(),
+        now: NOW,
+    };
     block(world.store().commit(commit)).unwrap();
     world.look(|store| {
         assert_eq!(store.deliveries(&eir(), &[1]).unwrap(), []);

@@ -63,13 +63,20 @@ fn no_row_is_longer_than_it_may_be() {
     let world = World::new();
     let long = "x".repeat(100_000);
     world.accept(vec![heard_by(&eir(), "a", &long)]);
-    block(world.store().write_turn(&eir(), turn(1, &(0..50_000).collect::<Vec<_>>()), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &(0..50_000).collect::<Vec<_>>()), Books::default()))
+        .unwrap();
     assert_eq!(world.store().standing(&eir()).unwrap().0.unwrap().seqs.len(), 50_000);
     let longest = world.store().longest_row();
     assert!((5_000..=8_192).contains(&longest), "{longest}");
-    block(world.store().write_turn(&eir(), turn(2, &[1]), None)).unwrap();
-    let commit =
-        Commit { persona: eir(), turn: turn(2, &[]).id, says: Vec::new(), session: session(1), now: NOW };
+    block(world.store().write_turn(&eir(), turn(2, &[1]), Books::default())).unwrap();
+    let commit = Commit {
+        persona: eir(),
+        turn: turn(2, &[]).id,
+        says: Vec::new(),
+        session: session(1),
+        ledger: Vec::new(),
+        now: NOW,
+    };
     block(world.store().commit(commit)).unwrap();
     assert!(world.store().longest_row() < 1_000, "chunks go with their value");
 }

@@ -3,6 +3,7 @@
 mod base;
 mod group;
 mod inbox;
+mod ledger;
 mod open;
 mod outbox;
 mod redact;
@@ -18,6 +19,7 @@ use uuid::Uuid;
 use super::table::Table;
 use super::*;
 use crate::conversation::{DeliveryKind, RegisterName};
+use crate::persona::session::Account;
 
 /// The time at which all of this happens.
 const NOW: Millis = Millis(1_000);
@@ -95,7 +97,12 @@ fn session(generation: u32) -> Session {
         fingerprint: Default::default(),
         begun: Millis(4),
         last_committed: None,
+        account: Account::default(),
     }
+}
+
+fn books(session: Session) -> Books {
+    Books { session: Some(session), ledger: Vec::new() }
 }
 
 fn say(request: &str, to: &str) -> NewSay {

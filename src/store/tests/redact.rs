@@ -19,8 +19,14 @@ fn withdrawn(seq: u64, name: &str) -> Delivery {
 }
 
 fn commit(world: &World, id: u128) {
-    let commit =
-        Commit { persona: eir(), turn: turn(id, &[]).id, says: Vec::new(), session: session(1), now: NOW };
+    let commit = Commit {
+        persona: eir(),
+        turn: turn(id, &[]).id,
+        says: Vec::new(),
+        session: session(1),
+        ledger: Vec::new(),
+        now: NOW,
+    };
     block(world.store().commit(commit)).unwrap();
 }
 
@@ -39,7 +45,7 @@ fn mail_not_yet_fed_is_withdrawn_without_a_word() {
 fn mail_in_an_open_turn_is_withdrawn_and_told() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "secret"), heard_by(&eir(), "b", "two")]);
-    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
     world.accept(vec![redaction("r", "a")]);
     world.look(|store| {
         let told = numbered(3, Delivery { lane: lane(), ..notice("r", "a") });
@@ -52,7 +58,7 @@ fn mail_in_an_open_turn_is_withdrawn_and_told() {
 fn mail_that_was_fed_is_told_once() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "secret")]);
-    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     commit(&world, 1);
     world.accept(vec![redaction("r", "a"), redaction("again", "a")]);
     assert_eq!(world.waiting(&eir()), [2]);
@@ -64,7 +70,7 @@ fn mail_that_was_fed_is_told_once() {
 fn mail_put_aside_loses_its_words_and_is_told() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", &"secret".repeat(1_000))]);
-    block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW)).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW, Books::default())).unwrap();
     world.accept(vec![redaction("r", "a")]);
     world.look(|store| {
         assert_eq!(store.held_mail(&eir()).unwrap()[0].delivery, withdrawn(1, "a"));
@@ -122,7 +128,7 @@ fn withdrawn_mail_goes_with_the_next_turn() {
         redaction("r", "a"),
         redaction("s", "b"),
     ]);
-    block(world.store().write_turn(&eir(), turn(1, &[2]), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[2]), Books::default())).unwrap();
     world.look(|store| {
         assert_eq!(
             store.deliveries(&eir(), &[1, 2]).unwrap(),

@@ -1,7 +1,14 @@
 use super::*;
 
 fn commit(id: u128, says: Vec<NewSay>) -> Commit {
-    Commit { persona: eir(), turn: TurnId(Uuid::from_u128(id)), says, session: session(2), now: Millis(7) }
+    Commit {
+        persona: eir(),
+        turn: TurnId(Uuid::from_u128(id)),
+        says,
+        session: session(2),
+        ledger: Vec::new(),
+        now: Millis(7),
+    }
 }
 
 fn with_mail() -> World {
@@ -13,13 +20,13 @@ fn with_mail() -> World {
 #[test]
 fn an_open_turn_holds_its_mail() {
     let mut world = with_mail();
-    block(world.store().write_turn(&eir(), turn(1, &[1, 3]), Some(session(1)))).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 3]), books(session(1)))).unwrap();
     world.look(|store| {
         assert_eq!(store.standing(&eir()).unwrap(), (Some(turn(1, &[1, 3])), Some(session(1))));
         assert_eq!(store.standing(&persona("bil")).unwrap(), (None, None));
     });
     assert_eq!(world.waiting(&eir()), [2]);
-    block(world.store().write_turn(&eir(), turn(1, &[3]), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[3]), Books::default())).unwrap();
     world.look(|store| assert_eq!(store.standing(&eir()).unwrap().1, Some(session(1))));
     assert_eq!(world.waiting(&eir()), [1, 2]);
 }
@@ -27,7 +34,7 @@ fn an_open_turn_holds_its_mail() {
 #[test]
 fn a_commit_does_all_of_it() {
     let mut world = with_mail();
-    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Some(session(1)))).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), books(session(1)))).unwrap();
     block(world.store().commit(commit(1, vec![say("q", "swarm"), say("p", "swarm")]))).unwrap();
     world.look(|store| {
         assert_eq!(store.standing(&eir()).unwrap(), (None, Some(session(2))));
@@ -54,7 +61,7 @@ fn a_commit_does_all_of_it() {
 #[test]
 fn a_turn_is_committed_once() {
     let mut world = with_mail();
-    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     block(world.store().commit(commit(2, vec![say("p", "swarm")]))).unwrap();
     block(world.store().commit(commit(1, vec![say("q", "swarm")]))).unwrap();
     block(world.store().commit(commit(1, vec![say("r", "swarm")]))).unwrap();
@@ -65,8 +72,9 @@ fn a_turn_is_committed_once() {
 #[test]
 fn held_mail_is_put_aside_with_its_reason() {
     let mut world = with_mail();
-    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), None)).unwrap();
-    block(world.store().hold(&eir(), turn(1, &[1, 2]), "refused".to_owned(), Millis(8))).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1, 2]), "refused".to_owned(), Millis(8), Books::default()))
+        .unwrap();
     world.look(|store| {
         assert_eq!(store.held(&eir()).unwrap(), 2);
         assert_eq!(store.held(&persona("bil")).unwrap(), 0);
@@ -82,8 +90,8 @@ fn held_mail_is_put_aside_with_its_reason() {
 #[test]
 fn counts_tell_how_much_there_is() {
     let mut world = with_mail();
-    block(world.store().write_turn(&eir(), turn(1, &[1]), None)).unwrap();
-    block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW)).unwrap();
+    block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW, Books::default())).unwrap();
     block(world.store().say_once("k".to_owned(), vec![say("q", "a"), say("p", "b")], NOW)).unwrap();
     let seq = world.store().outbox_heads().unwrap()[0].seq;
     block(world.store().park(seq, "muted".to_owned())).unwrap();

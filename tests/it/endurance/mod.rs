@@ -10,6 +10,7 @@ mod halt;
 mod history;
 mod kill;
 mod leaks;
+mod ledger;
 mod life;
 mod outage;
 mod rooms;

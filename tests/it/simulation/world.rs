@@ -11,6 +11,7 @@ use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaI
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
+use persona_bridge::persona::session::Prices;
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -303,6 +304,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         max_live: 8,
         mind: Mind::Scripted(scripted::Config { state }),
         mind_version: "scripted".into(),
+        prices: Prices::default(),
         grace: Duration::from_millis(200),
         halt: None,
     }

@@ -1,0 +1,112 @@
+//! What a Persona's session used: gathered here until the next row of hers is written, and in the ledger with it.
+
+use std::sync::Arc;
+
+use super::shared::Shared;
+use super::{BridgeError, Mind};
+use crate::conversation::{Millis, PersonaId};
+use crate::mind::claude;
+use crate::persona::Usage;
+use crate::persona::session::{
+    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session, Ttl,
+};
+
+/// The variable of a credential whose cache lasts an hour unless the config says otherwise.
+const HOUR_CREDENTIAL: &str = "CLAUDE_CODE_OAUTH_TOKEN";
+
+/// A Persona's entries that are not written down yet.
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    persona: PersonaId,
+    entries: Vec<Entry>,
+    fed: Option<Millis>,
+}
+
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>, persona: PersonaId) -> Self {
+        Self { shared, persona, entries: Vec::new(), fed: None }
+    }
+
+    /// A line is fed now.
+    pub(crate) fn feeds(&mut self) {
+        self.fed = Some(self.shared.clock.now());
+    }
+
+    /// A generation begins.
+    pub(crate) fn begins(&mut self, generation: u32, why: &str) {
+        self.note(EntryKind::Begun { generation, why: why.to_owned() });
+    }
+
+    /// What is to be written down now.
+    pub(crate) fn take(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries)
+    }
+
+    /// Counts an attempt that has ended; operators are told of what is not as it should be.
+    pub(crate) async fn count(
+        &mut self,
+        session: &mut Session,
+        attempt: u32,
+        usage: &Usage,
+        now_with: &Fingerprint,
+    ) -> Result<(), BridgeError> {
+        let ended = self.shared.clock.now();
+        let attempt = Attempt {
+            generation: session.generation,
+            attempt,
+            fed: self.fed.take().unwrap_or(ended),
+            ended,
+            usage,
+            ttl: ttl(&self.shared.config.mind),
+        };
+        let counted = session.account.count(&attempt, &self.shared.config.prices);
+        self.complain(session, &counted, now_with).await?;
+        for request in counted.requests {
+            self.note(EntryKind::Request(request));
+        }
+        Ok(())
+    }
+
+    async fn complain(
+        &self,
+        session: &Session,
+        counted: &Counted,
+        now_with: &Fingerprint,
+    ) -> Result<(), BridgeError> {
+        let (id, generation) = (&self.persona, session.generation);
+        if let Some(broken) = counted.requests.iter().find(|row| row.verdict == CacheVerdict::Broken) {
+            let cause = Cause::of(&session.fingerprint, now_with);
+            tracing::error!(persona = %id, %cause, "the prompt cache held too little of a session that was just used");
+            let text = format!(
+                "{id}: the prompt cache held {} of {} tokens of session {generation}, which was just used; the likely cause: {cause}",
+                broken.tokens.read, broken.expected
+            );
+            self.shared.tell(&format!("broken:{id}:{generation}:{}", broken.turn), &text).await?;
+        }
+        if let Some(model) = &counted.unknown {
+            let text = format!("the price of the model {model} is not known, so its money is not counted");
+            self.shared.tell(&format!("price:{model}"), &text).await?;
+        }
+        if let Some((counted, by_table)) = counted.differs {
+            tracing::warn!(persona = %id, %counted, %by_table, "the CLI reckons another price than the table");
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, kind: EntryKind) {
+        self.entries.push(Entry { persona: self.persona.clone(), at: self.shared.clock.now(), kind });
+    }
+}
+
+/// For how long the cache keeps a session of which nothing was seen yet.
+fn ttl(mind: &Mind) -> Ttl {
+    match mind {
+        Mind::Scripted(_) => Ttl::FiveMinutes,
+        Mind::Claude(config) => match config.ttl {
+            claude::Ttl::FiveMinutes => Ttl::FiveMinutes,
+            claude::Ttl::OneHour => Ttl::OneHour,
+            claude::Ttl::Auto if config.credential.variable == HOUR_CREDENTIAL => Ttl::OneHour,
+            claude::Ttl::Auto => Ttl::FiveMinutes,
+        },
+    }
+}

@@ -1,0 +1,83 @@
+//! `ledger`: what the Personas' sessions used and cost, summed up. Pure: the rows come from the store.
+
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::conversation::{Millis, PersonaId};
+use crate::persona::session::{CacheVerdict, Entry, EntryKind, Request, Tokens, Usd};
+
+pub use show::{json, text};
+
+/// What one Persona's session used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Attempts at turns that reached the API.
+    pub turns: u64,
+    /// API requests.
+    pub requests: u64,
+    /// Tokens of all requests.
+    pub tokens: Tokens,
+    /// Tokens that the cache should have held.
+    pub expected: u64,
+    /// Requests by what the cache held.
+    pub verdicts: BTreeMap<CacheVerdict, u64>,
+    /// What the CLI counted, as far as it is known.
+    pub money: Usd,
+    /// Requests whose money is unknown.
+    pub unpriced: u64,
+    /// Generations that were begun, by why.
+    pub begun: BTreeMap<String, u64>,
+}
+
+/// The whole ledger since a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// From when on.
+    pub since: Millis,
+    /// A sum a Persona.
+    pub personas: BTreeMap<PersonaId, Sum>,
+}
+
+/// Sums up entries from `since` on, of one Persona or all.
+pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
+    let mut personas: BTreeMap<PersonaId, Sum> = BTreeMap::new();
+    let mut turns = BTreeSet::new();
+    for entry in entries.iter().filter(|entry| entry.at >= since) {
+        let sum = personas.entry(entry.persona.clone()).or_default();
+        match &entry.kind {
+            EntryKind::Request(request) => {
+                let is_new = turns.insert((&entry.persona, request.generation, request.turn));
+                sum.turns += u64::from(is_new);
+                sum.request(request);
+            }
+            EntryKind::Begun { why, .. } => *sum.begun.entry(why.clone()).or_default() += 1,
+        }
+    }
+    Ledger { since, personas }
+}
+
+impl Sum {
+    fn request(&mut self, request: &Request) {
+        self.requests += 1;
+        let (all, one) = (&mut self.tokens, &request.tokens);
+        all.input += one.input;
+        all.read += one.read;
+        all.written_5m += one.written_5m;
+        all.written_1h += one.written_1h;
+        all.output += one.output;
+        self.expected += request.expected;
+        *self.verdicts.entry(request.verdict).or_default() += 1;
+        match request.money {
+            Some(money) => self.money += money,
+            None => self.unpriced += 1,
+        }
+    }
+
+    /// The part of all prompts that was read from the cache, in thousandths.
+    pub fn hit_ratio(&self) -> u64 {
+        self.tokens.read * 1_000 / self.tokens.prompt().max(1)
+    }
+}

@@ -1,0 +1,74 @@
+//! The ledger as operators see it.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::{Ledger, Sum};
+
+/// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
+/// "unpriced", "begun": {…}}}}`; money in USD, times in milliseconds since 1970.
+pub fn json(ledger: &Ledger) -> Value {
+    let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
+    json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })
+}
+
+fn of(sum: &Sum) -> Value {
+    let tokens = &sum.tokens;
+    let verdicts = sum.verdicts.iter().map(|(verdict, count)| (verdict.name().to_owned(), json!(count)));
+    json!({
+        "turns": sum.turns,
+        "requests": sum.requests,
+        "tokens": {
+            "input": tokens.input,
+            "cache_read": tokens.read,
+            "cache_written_5m": tokens.written_5m,
+            "cache_written_1h": tokens.written_1h,
+            "output": tokens.output,
+        },
+        "expected": sum.expected,
+        "hit_ratio": f64::from(u32::try_from(sum.hit_ratio()).unwrap_or(u32::MAX)) / 1_000.0,
+        "verdicts": verdicts.collect::<serde_json::Map<_, _>>(),
+        "money": sum.money.dollars(),
+        "unpriced": sum.unpriced,
+        "begun": sum.begun,
+    })
+}
+
+/// As text, some lines a Persona.
+pub fn text(ledger: &Ledger) -> String {
+    let mut text = String::new();
+    for (id, sum) in &ledger.personas {
+        paragraph(&mut text, &id.to_string(), sum);
+    }
+    if text.is_empty() {
+        text.push_str("nothing was asked in that time\n");
+    }
+    text
+}
+
+fn paragraph(text: &mut String, id: &str, sum: &Sum) {
+    let tokens = &sum.tokens;
+    let (whole, tenths) = (sum.hit_ratio() / 10, sum.hit_ratio() % 10);
+    let unpriced = match sum.unpriced {
+        0 => String::new(),
+        count => format!(", and {count} requests of unknown price"),
+    };
+    let _ = writeln!(text, "{id}: {} turns, {} requests, {}{unpriced}", sum.turns, sum.requests, sum.money);
+    let _ = writeln!(
+        text,
+        "  tokens  {} read from the cache ({whole}.{tenths} %), {} written, {} uncached, {} output",
+        tokens.read,
+        tokens.written_5m + tokens.written_1h,
+        tokens.input,
+        tokens.output
+    );
+    let verdicts = sum.verdicts.iter().map(|(verdict, count)| format!("{count} {}", verdict.name()));
+    let _ = writeln!(text, "  cache   {}", or_none(&verdicts.collect::<Vec<_>>()));
+    let begun = sum.begun.iter().map(|(why, count)| format!("{count} x {why}"));
+    let _ = writeln!(text, "  begun   {}", or_none(&begun.collect::<Vec<_>>()));
+}
+
+fn or_none(parts: &[String]) -> String {
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}

@@ -1,0 +1,84 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::persona::session::Ttl;
+
+fn request(turn: u64, number: u32, read: u64, verdict: CacheVerdict, money: Option<u64>) -> EntryKind {
+    EntryKind::Request(Request {
+        generation: 1,
+        turn,
+        attempt: 1,
+        number,
+        model: "m".into(),
+        tokens: Tokens { read, written_1h: 1_000 - read, output: 7, ..Tokens::default() },
+        new: 100,
+        expected: read,
+        gap: Some(Duration::from_secs(1)),
+        ttl: Ttl::OneHour,
+        verdict,
+        money: money.map(Usd),
+        first_token: None,
+        rss: None,
+    })
+}
+
+fn entry(persona: &str, at: u64, kind: EntryKind) -> Entry {
+    Entry { persona: PersonaId(persona.into()), at: Millis(at), kind }
+}
+
+fn ledger() -> Ledger {
+    let begun = |why: &str| EntryKind::Begun { generation: 2, why: why.into() };
+    let entries = [
+        entry("eir", 5, request(1, 1, 0, CacheVerdict::First, Some(9))),
+        entry("eir", 10, request(2, 1, 900, CacheVerdict::Hit, Some(40_000_000))),
+        entry("eir", 10, request(2, 2, 950, CacheVerdict::Hit, None)),
+        entry("eir", 12, begun("model changed")),
+        entry("brage", 11, request(2, 1, 100, CacheVerdict::Broken, Some(2_000_000))),
+    ];
+    sum(&entries, Millis(10))
+}
+
+#[test]
+fn what_is_older_is_left_out_and_a_turn_is_counted_once() {
+    let ledger = ledger();
+    let eir = &ledger.personas[&PersonaId("eir".into())];
+    assert_eq!((eir.turns, eir.requests, eir.unpriced), (1, 2, 1));
+    assert_eq!((eir.tokens.read, eir.tokens.prompt(), eir.hit_ratio()), (1_850, 2_000, 925));
+    assert_eq!(eir.begun, [("model changed".to_owned(), 1)].into());
+}
+
+#[test]
+fn it_reads_as_text() {
+    let expected = "\
+brage: 1 turns, 1 requests, 0.0020 USD
+  tokens  100 read from the cache (10.0 %), 900 written, 0 uncached, 7 output
+  cache   1 broken
+  begun   none
+eir: 1 turns, 2 requests, 0.0400 USD, and 1 requests of unknown price
+  tokens  1850 read from the cache (92.5 %), 150 written, 0 uncached, 14 output
+  cache   2 hit
+  begun   1 x model changed
+";
+    assert_eq!(text(&ledger()), expected);
+    assert_eq!(text(&Ledger::default()), "nothing was asked in that time\n");
+}
+
+#[test]
+fn it_reads_as_json() {
+    let found = json(&ledger());
+    assert_eq!(found["since"], json!(10));
+    let expected = json!({
+        "turns": 1,
+        "requests": 1,
+        "tokens": {"input": 0, "cache_read": 100, "cache_written_5m": 0, "cache_written_1h": 900, "output": 7},
+        "expected": 100,
+        "hit_ratio": 0.1,
+        "verdicts": {"broken": 1},
+        "money": 0.002,
+        "unpriced": 0,
+        "begun": {},
+    });
+    assert_eq!(found["personas"]["brage"], expected);
+}

@@ -1,0 +1,265 @@
+//! A session's running account: what its requests were, one after the other, and whether the cache held what it should.
+
+use std::time::Duration;
+
+use super::ledger::{self, CacheVerdict, Request};
+use super::meter::Meter;
+use super::price::{Price, Prices, Tokens, Ttl, Usd};
+use crate::conversation::Millis;
+use crate::persona::{RequestUsage, Usage};
+
+/// What is kept of a session's requests, enough to judge the next one. Plain values, kept with the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Its prefix: the tokens of the last prompt (P).
+    pub prefix: u64,
+    /// When a request last used it; none before the first.
+    pub used: Option<Millis>,
+    /// For how long the cache was last seen to keep it.
+    pub ttl: Option<Ttl>,
+    /// Its rent since it began.
+    pub meter: Meter,
+    /// The context window that the CLI last reported, in tokens.
+    pub window: Option<u64>,
+    /// The resident memory of its child after the last turn, in bytes.
+    pub resident: Option<u64>,
+    /// The attempts that were counted.
+    pub attempts: u64,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The generation of the session.
+    pub generation: u32,
+    /// Which attempt at its turn.
+    pub attempt: u32,
+    /// When its line was fed.
+    pub fed: Millis,
+    /// When it ended.
+    pub ended: Millis,
+    /// What it used.
+    pub usage: &'a Usage,
+    /// For how long the cache keeps a prefix of which nothing was seen yet.
+    pub ttl: Ttl,
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Its requests.
+    pub requests: Vec<Request>,
+    /// What the CLI counted and what the table says, where the two are not the same.
+    pub differs: Option<(Usd, Usd)>,
+    /// A model that the table does not know.
+    pub unknown: Option<String>,
+}
+
+impl Account {
+    /// Counts an attempt: a row for each of its requests.
+    ///
+    /// What the CLI counted for the whole attempt is shared out by what the table says of each request; where the table
+    /// does not know the model, money is unknown.
+    pub fn count(&mut self, attempt: &Attempt<'_>, prices: &Prices) -> Counted {
+        let usage = attempt.usage;
+        self.window = usage.window.or(self.window);
+        self.resident = usage.resident.or(self.resident);
+        if usage.requests.is_empty() {
+            return Counted::default();
+        }
+        self.attempts += 1;
+        let mut counted = Counted::default();
+        let mut by_table = Vec::new();
+        for (number, request) in (1..).zip(&usage.requests) {
+            let known = prices.find(&request.model);
+            if known.is_none() {
+                counted.unknown = Some(request.model.clone());
+            }
+            let price = known.unwrap_or_else(|| Price::unknown(&request.model));
+            by_table.push(price.cost(&tokens(request)));
+            counted.requests.push(self.request(attempt, number, request, &price));
+        }
+        if let Some(first) = counted.requests.first_mut() {
+            first.first_token = usage.first_token;
+        }
+        let whole = usage.money.filter(|_| counted.unknown.is_none()).map(Usd::of_dollars);
+        if let Some(whole) = whole {
+            share_out(whole, &by_table, &mut counted.requests);
+            let sum: Usd = by_table.iter().copied().sum();
+            counted.differs = (!ledger::tallies(whole, sum)).then_some((whole, sum));
+        }
+        counted
+    }
+
+    fn request(
+        &mut self,
+        attempt: &Attempt<'_>,
+        number: u32,
+        request: &RequestUsage,
+        price: &Price,
+    ) -> Request {
+        let tokens = tokens(request);
+        self.ttl = ttl_of(&tokens).or(self.ttl);
+        let ttl = self.ttl.unwrap_or(attempt.ttl);
+        let gap = self.used.map(|used| if number == 1 { attempt.fed.since(used) } else { Duration::ZERO });
+        let expected = if gap.is_some() { ledger::expected(self.prefix, price) } else { 0 };
+        let verdict = CacheVerdict::of(attempt.generation, gap, ttl, expected, tokens.read);
+        let tariff = price.tariff(tokens.prompt());
+        let new = tokens.prompt().saturating_sub(self.prefix);
+        if gap.is_some() {
+            self.meter.read(tokens.read, tariff);
+        } else {
+            self.meter = Meter::begun(&tokens, 0, 0);
+        }
+        self.prefix = tokens.prompt();
+        self.used = Some(attempt.ended);
+        Request {
+            generation: attempt.generation,
+            turn: self.attempts,
+            attempt: attempt.attempt,
+            number,
+            model: request.model.clone(),
+            tokens,
+            new,
+            expected,
+            gap,
+            ttl,
+            verdict,
+            money: None,
+            first_token: None,
+            rss: attempt.usage.resident,
+        }
+    }
+}
+
+fn tokens(request: &RequestUsage) -> Tokens {
+    Tokens {
+        input: request.input,
+        read: request.cache_read,
+        written_5m: request.written_5m,
+        written_1h: request.written_1h,
+        output: request.output,
+    }
+}
+
+/// For how long a request wrote to the cache; none where it wrote nothing.
+fn ttl_of(tokens: &Tokens) -> Option<Ttl> {
+    match (tokens.written_1h, tokens.written_5m) {
+        (1.., _) => Some(Ttl::OneHour),
+        (0, 1..) => Some(Ttl::FiveMinutes),
+        (0, 0) => None,
+    }
+}
+
+/// Shares money out in proportion; what rounding leaves is the last one's.
+fn share_out(whole: Usd, shares: &[Usd], requests: &mut [Request]) {
+    let sum: u128 = shares.iter().map(|share| u128::from(share.0)).sum();
+    let mut left = whole;
+    let last = requests.len().saturating_sub(1);
+    for (index, (request, share)) in requests.iter_mut().zip(shares).enumerate() {
+        let part = u128::from(whole.0) * u128::from(share.0) / sum.max(1);
+        let part = if index == last { left } else { Usd(u64::try_from(part).unwrap_or(u64::MAX)) };
+        left = left.minus(part);
+        request.money = Some(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::price::Tariff;
+    use super::*;
+
+    const TARIFF: Tariff =
+        Tariff { input: 1_000, output: 5_000, read: 100, write_5m: 1_250, write_1h: 2_000 };
+
+    fn prices() -> Prices {
+        let known = Price { model: "known".into(), tariff: TARIFF, minimum: 512, ..Price::unknown("") };
+        Prices { source: "test".into(), date: "today".into(), models: vec![known] }
+    }
+
+    fn request(read: u64, written_1h: u64) -> RequestUsage {
+        RequestUsage {
+            model: "known".into(),
+            cache_read: read,
+            written_1h,
+            output: 10,
+            ..RequestUsage::default()
+        }
+    }
+
+    fn used(requests: &[RequestUsage], money: Option<f64>) -> Usage {
+        Usage { requests: requests.to_vec(), money, ..Usage::default() }
+    }
+
+    /// Counts an attempt that was fed at this second and took one.
+    fn count(account: &mut Account, at: u64, usage: &Usage) -> Counted {
+        let (fed, ended) = (Millis(at * 1_000), Millis((at + 1) * 1_000));
+        let attempt = Attempt { generation: 1, attempt: 1, fed, ended, usage, ttl: Ttl::FiveMinutes };
+        account.count(&attempt, &prices())
+    }
+
+    #[test]
+    fn each_request_is_judged_by_the_one_before() {
+        let mut account = Account::default();
+        let mut check = |at, requests: &[RequestUsage], verdicts: &[CacheVerdict]| {
+            let counted = count(&mut account, at, &used(requests, None));
+            let found: Vec<CacheVerdict> = counted.requests.iter().map(|request| request.verdict).collect();
+            assert_eq!(found, verdicts, "{:?}", counted.requests);
+        };
+        check(0, &[request(0, 10_000)], &[CacheVerdict::First]);
+        check(60, &[request(10_000, 300), request(10_300, 50)], &[CacheVerdict::Hit, CacheVerdict::Hit]);
+        check(120, &[request(2_000, 8_500)], &[CacheVerdict::Broken]);
+        check(120 + 3_700, &[request(0, 10_600)], &[CacheVerdict::Expired]);
+    }
+
+    #[test]
+    fn the_prefix_is_the_last_prompt_and_what_is_new_is_beyond_it() {
+        let mut account = Account::default();
+        count(&mut account, 0, &used(&[request(0, 10_000)], None));
+        let counted = count(&mut account, 9, &used(&[request(10_000, 300), request(10_300, 50)], None));
+        let rows: Vec<_> = counted.requests.iter().map(|row| (row.number, row.expected, row.new)).collect();
+        assert_eq!(rows, [(1, 10_000, 300), (2, 10_300, 50)]);
+        assert_eq!((account.prefix, account.used), (10_350, Some(Millis(10_000))));
+        let gaps: Vec<_> = counted.requests.iter().map(|row| row.gap.map(|gap| gap.as_secs())).collect();
+        assert_eq!(gaps, [Some(8), Some(0)]);
+        assert_eq!((account.meter.rehydrated, account.meter.rent), (10_000, Usd(300 * 100)));
+        assert_eq!((account.ttl, counted.requests[0].turn), (Some(Ttl::OneHour), 2));
+    }
+
+    #[test]
+    fn an_attempt_without_a_request_counts_for_nothing_but_its_memory() {
+        let mut account = Account::default();
+        let usage = Usage { resident: Some(7), window: Some(9), ..Usage::default() };
+        assert_eq!(count(&mut account, 0, &usage), Counted::default());
+        assert_eq!(account, Account { resident: Some(7), window: Some(9), ..Account::default() });
+    }
+
+    #[test]
+    fn a_model_that_no_table_knows_has_no_money_and_is_named() {
+        let strange = RequestUsage { model: "strange".into(), ..request(0, 9_000) };
+        let counted = count(&mut Account::default(), 0, &used(&[strange], Some(0.5)));
+        assert_eq!(counted.unknown.as_deref(), Some("strange"));
+        assert_eq!((counted.requests[0].money, counted.differs), (None, None));
+    }
+
+    #[test]
+    fn money_that_the_table_reckons_otherwise_is_told() {
+        let by_table = Usd(9_000 * 2_000 + 10 * 5_000);
+        let same = count(&mut Account::default(), 0, &used(&[request(0, 9_000)], Some(by_table.dollars())));
+        assert_eq!((same.differs, same.requests[0].money), (None, Some(by_table)));
+        let other = count(&mut Account::default(), 0, &used(&[request(0, 9_000)], Some(0.5)));
+        assert_eq!(other.differs, Some((Usd(500_000_000), by_table)));
+    }
+
+    proptest! {
+        #[test]
+        fn shares_come_to_the_whole(whole in 0_u64..1_000_000_000_000, writes in prop::collection::vec(0_u64..100_000, 1..6)) {
+            let requests: Vec<RequestUsage> = writes.iter().map(|written| request(0, *written)).collect();
+            let counted = count(&mut Account::default(), 0, &used(&requests, Some(Usd(whole).dollars())));
+            let sum: Usd = counted.requests.iter().filter_map(|request| request.money).sum();
+            prop_assert_eq!(sum, Usd::of_dollars(Usd(whole).dollars()));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What sessions used.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conversation::{Millis, PersonaId};
+use crate::persona::session::{Account, CacheVerdict, Entry, EntryKind, Meter, Request, Tokens, Ttl, Usd};
+
+/// [`Entry`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct EntryForm {
+    persona: String,
+    at: u64,
+    kind: EntryKindForm,
+}
+
+/// [`EntryKind`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EntryKindForm {
+    Request(Box<RequestForm>),
+    Begun { generation: u32, why: String },
+}
+
+/// [`Request`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct RequestForm {
+    generation: u32,
+    turn: u64,
+    attempt: u32,
+    number: u32,
+    model: String,
+    tokens: TokensForm,
+    new: u64,
+    expected: u64,
+    gap_ms: Option<u64>,
+    ttl: TtlForm,
+    verdict: VerdictForm,
+    nanodollars: Option<u64>,
+    first_token_ms: Option<u64>,
+    rss: Option<u64>,
+}
+
+/// [`Tokens`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct TokensForm {
+    input: u64,
+    read: u64,
+    written_5m: u64,
+    written_1h: u64,
+    output: u64,
+}
+
+/// [`Ttl`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum TtlForm {
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    #[serde(rename = "1h")]
+    OneHour,
+}
+
+/// [`CacheVerdict`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum VerdictForm {
+    First,
+    Rebuilt,
+    Hit,
+    Expired,
+    Broken,
+}
+
+/// [`Account`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::store) struct AccountForm {
+    prefix: u64,
+    used: Option<u64>,
+    ttl: Option<TtlForm>,
+    rehydrated: u64,
+    shared: u64,
+    rent: u64,
+    pings: u32,
+    pinged: u64,
+    window: Option<u64>,
+    resident: Option<u64>,
+    attempts: u64,
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl From<Entry> for EntryForm {
+    fn from(entry: Entry) -> Self {
+        let kind = match entry.kind {
+            EntryKind::Request(request) => EntryKindForm::Request(Box::new(request.into())),
+            EntryKind::Begun { generation, why } => EntryKindForm::Begun { generation, why },
+        };
+        Self { persona: entry.persona.0, at: entry.at.0, kind }
+    }
+}
+
+impl From<EntryForm> for Entry {
+    fn from(form: EntryForm) -> Self {
+        let kind = match form.kind {
+            EntryKindForm::Request(request) => EntryKind::Request((*request).into()),
+            EntryKindForm::Begun { generation, why } => EntryKind::Begun { generation, why },
+        };
+        Self { persona: PersonaId(form.persona), at: Millis(form.at), kind }
+    }
+}
+
+impl From<Request> for RequestForm {
+    fn from(request: Request) -> Self {
+        let Tokens { input, read, written_5m, written_1h, output } = request.tokens;
+        Self {
+            generation: request.generation,
+            turn: request.turn,
+            attempt: request.attempt,
+            number: request.number,
+            model: request.model,
+            tokens: TokensForm { input, read, written_5m, written_1h, output },
+            new: request.new,
+            expected: request.expected,
+            gap_ms: request.gap.map(ms),
+            ttl: request.ttl.into(),
+            verdict: request.verdict.into(),
+            nanodollars: request.money.map(|money| money.0),
+            first_token_ms: request.first_token.map(ms),
+            rss: request.rss,
+        }
+    }
+}
+
+impl From<RequestForm> for Request {
+    fn from(form: RequestForm) -> Self {
+        let TokensForm { input, read, written_5m, written_1h, output } = form.tokens;
+        Self {
+            generation: form.generation,
+            turn: form.turn,
+            attempt: form.attempt,
+            number: form.number,
+            model: form.model,
+            tokens: Tokens { input, read, written_5m, written_1h, output },
+            new: form.new,
+            expected: form.expected,
+            gap: form.gap_ms.map(Duration::from_millis),
+            ttl: form.ttl.into(),
+            verdict: form.verdict.into(),
+            money: form.nanodollars.map(Usd),
+            first_token: form.first_token_ms.map(Duration::from_millis),
+            rss: form.rss,
+        }
+    }
+}
+
+impl From<Ttl> for TtlForm {
+    fn from(ttl: Ttl) -> Self {
+        match ttl {
+            Ttl::FiveMinutes => Self::FiveMinutes,
+            Ttl::OneHour => Self::OneHour,
+        }
+    }
+}
+
+impl From<TtlForm> for Ttl {
+    fn from(form: TtlForm) -> Self {
+        match form {
+            TtlForm::FiveMinutes => Self::FiveMinutes,
+            TtlForm::OneHour => Self::OneHour,
+        }
+    }
+}
+
+impl From<CacheVerdict> for VerdictForm {
+    fn from(verdict: CacheVerdict) -> Self {
+        match verdict {
+            CacheVerdict::First => Self::First,
+            CacheVerdict::Rebuilt => Self::Rebuilt,
+            CacheVerdict::Hit => Self::Hit,
+            CacheVerdict::Expired => Self::Expired,
+            CacheVerdict::Broken => Self::Broken,
+        }
+    }
+}
+
+impl From<VerdictForm> for CacheVerdict {
+    fn from(form: VerdictForm) -> Self {
+        match form {
+            VerdictForm::First => Self::First,
+            VerdictForm::Rebuilt => Self::Rebuilt,
+            VerdictForm::Hit => Self::Hit,
+            VerdictForm::Expired => Self::Expired,
+            VerdictForm::Broken => Self::Broken,
+        }
+    }
+}
+
+impl From<Account> for AccountForm {
+    fn from(account: Account) -> Self {
+        let Meter { rehydrated, shared, rent, pings, pinged } = account.meter;
+        Self {
+            prefix: account.prefix,
+            used: account.used.map(|used| used.0),
+            ttl: account.ttl.map(TtlForm::from),
+            rehydrated,
+            shared,
+            rent: rent.0,
+            pings,
+            pinged: pinged.0,
+            window: account.window,
+            resident: account.resident,
+            attempts: account.attempts,
+        }
+    }
+}
+
+impl From<AccountForm> for Account {
+    fn from(form: AccountForm) -> Self {
+        let meter = Meter {
+            rehydrated: form.rehydrated,
+            shared: form.shared,
+            rent: Usd(form.rent),
+            pings: form.pings,
+            pinged: Usd(form.pinged),
+        };
+        Self {
+            prefix: form.prefix,
+            used: form.used.map(Millis),
+            ttl: form.ttl.map(Ttl::from),
+            meter,
+            window: form.window,
+            resident: form.resident,
+            attempts: form.attempts,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The ledger of a real claude's requests, asked for beside the running bridge and after it.
+
+use persona_bridge::demo::homeserver::Kind;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::ground::{Mind, wait_for_answers, word};
+use crate::bridge::{Bridge, PROGRAM, alias, persona};
+use crate::servers;
+use crate::user::User;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_of_the_real_claude_stands_in_the_ledger() {
+    let test = "each_request_of_the_real_claude_stands_in_the_ledger";
+    let Some(server) = servers::server(Kind::Synapse, test).await else { return };
+    let mind = Mind::start().await;
+    let Some(setup) = mind.setup(&server) else { return };
+    let mut bridge = Bridge::spawn(&server, &setup).await;
+    let mut alice = User::register(&server, "alice").await;
+    let room = alice.join(&alias("swarm")).await;
+    let eir = persona("eir");
+    for number in 1..=2 {
+        alice.say_to(&room, &eir, &format!("and {}?", word(number))).await;
+        wait_for_answers(&mut alice, &room, &eir, number as usize).await;
+    }
+    let beside = ledger(&bridge, &["--json"]).await;
+    assert_eq!(mind.api.requests().len(), 2);
+    let sum = &beside["personas"]["eir"];
+    let tokens =
+        json!({"input": 20, "cache_read": 6, "cache_written_5m": 10, "cache_written_1h": 0, "output": 40});
+    assert_eq!(
+        (&sum["turns"], &sum["requests"], &sum["tokens"]),
+        (&json!(2), &json!(2), &tokens),
+        "{beside}"
+    );
+    assert_eq!(sum["verdicts"], json!({"first": 1, "hit": 1}), "{beside}");
+    assert_eq!((&sum["unpriced"], &sum["begun"]), (&json!(0), &json!({"first": 1})), "{beside}");
+    assert!(sum["money"].as_f64().is_some_and(|money| money > 0.0), "{beside}");
+    // The CLI and the price table reckon alike.
+    assert!(!bridge.log().contains("reckons another price"), "{}", bridge.log());
+    bridge.stop().await;
+    let after = ledger(&bridge, &["--json", "--persona", "eir", "--since", "1h"]).await;
+    assert_eq!(after["personas"], beside["personas"]);
+    let (ok, said) = run(&bridge, &["--persona", "loki"]).await;
+    assert!(!ok && said.contains("there is no Persona loki; there are eir"), "{said}");
+    let (ok, text) = run(&bridge, &[]).await;
+    assert!(ok && text.starts_with("eir: 2 turns, 2 requests, 0."), "{text}");
+}
+
+async fn ledger(bridge: &Bridge, arguments: &[&str]) -> Value {
+    let (ok, said) = run(bridge, arguments).await;
+    assert!(ok, "{said}");
+    serde_json::from_str(&said).unwrap()
+}
+
+async fn run(bridge: &Bridge, arguments: &[&str]) -> (bool, String) {
+    let mut command = Command::new(PROGRAM);
+    command.args(["ledger", "--config", "config.toml"]).args(arguments).current_dir(&bridge.dir);
+    let output = command.kill_on_drop(true).output().await.unwrap();
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
