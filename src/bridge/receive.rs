@@ -87,8 +87,10 @@ fn take(shared: &Arc<Shared>, received: Received) -> Result<Option<Accepting>, B
             Halt::EarAnswersFirst.reached(shared.config.halt);
             return Ok(());
         }
+        let hearers = effects.hearers.clone();
         accept(&shared, effects, unreadable, None).await?;
         let _ = answer.send(Answer::Taken);
+        wake(&shared, &hearers);
         Ok(())
     })))
 }
@@ -104,8 +106,11 @@ fn take_back(shared: &Arc<Shared>, back: ReadBack) -> Accepting {
     let ReadBack { events, unreadable, room, mark, done } = back;
     let effects = translate(&shared, &events, Path::ReadBack);
     Box::pin(async move {
-        let new = accept(&shared, effects?, unreadable, Some((room.clone(), mark))).await?;
+        let effects = effects?;
+        let hearers = effects.hearers.clone();
+        let new = accept(&shared, effects, unreadable, Some((room.clone(), mark))).await?;
         let _ = done.send(new);
+        wake(&shared, &hearers);
         Ok(())
     })
 }
@@ -116,7 +121,7 @@ async fn accept(
     unreadable: Vec<Unreadable>,
     mark: Option<(ruma::OwnedRoomId, ruma::OwnedEventId)>,
 ) -> Result<usize, BridgeError> {
-    let Effects { arrivals, hearers, invites, pokes, first_sights } = effects;
+    let Effects { arrivals, hearers: _, invites, pokes, first_sights } = effects;
     shared.tally.unheard("unreadable", unreadable.len() as u64);
     let unreadable =
         unreadable.into_iter().map(|u| store::Unreadable { raw: u.raw, reason: u.reason }).collect();
@@ -133,7 +138,6 @@ async fn accept(
     let fates = shared.store.accept(arrivals, unreadable, mark, shared.clock.now()).await?;
     Halt::EarAfterFlush.reached(halt);
     let new = fates.iter().zip(heads).filter(|(new, mail)| **new && *mail).count();
-    wake(shared, &hearers);
     for work in invites {
         // The inviter's task ends only with the service.
         let _ = shared.invites.send(work);
@@ -151,11 +155,12 @@ fn has_mail(arrival: &store::Arrival) -> bool {
         .any(|effect| matches!(effect, store::Effect::Deliver(..) | store::Effect::DeliverEdit(..)))
 }
 
+/// Wakes who may have something to do now. The hearers come last: the task woken last runs next on this thread.
 fn wake(shared: &Shared, hearers: &BTreeSet<PersonaId>) {
+    shared.outbox.notify_one();
     for persona in hearers {
         shared.wake(persona);
     }
-    shared.outbox.notify_one();
 }
 
 /// Whether the disk has room; says so once in each direction.
