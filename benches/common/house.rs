@@ -42,7 +42,7 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// Starts a bridge and waits until it hears its room.
+    /// Starts a bridge and waits until all of its Personas hear their room.
     pub(crate) async fn open(folder: &Path, personas: usize, mind: Mind, mind_version: &str) -> Self {
         let home = FakeHomeserver::new(Flavour::Synapse);
         let server = serve(home.clone()).await;
@@ -68,19 +68,23 @@ impl House {
         let mut running = JoinSet::new();
         running.spawn(bridge::run(parts));
         let mut house = Self { home, store, room: String::new(), ear, stop, running };
-        house.settle_in().await;
+        house.settle_in(personas).await;
         house
     }
 
-    async fn settle_in(&mut self) {
+    async fn settle_in(&mut self, personas: usize) {
         let alias = "#persona_swarm:hs.test";
         until("the room", || self.home.alias(alias).is_some()).await;
         self.room = self.home.alias(alias).expect("it is there");
         self.home.user("alice").join(&self.room);
         let mut ear = self.ear().await;
         let mut number = PROBES;
-        while self.store.counts().waiting == 0 {
+        loop {
+            let before = self.store.counts().waiting;
             ear.put(&format!("probe{number}"), &transaction(&[message(number, &self.room, None)])).await;
+            if self.store.counts().waiting - before == personas as u64 {
+                return;
+            }
             number += 1;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
