@@ -261,7 +261,7 @@ impl Base {
     /// Leaves the beginning of an entry in the journal, as a crash in the middle of a commit does.
     pub(super) fn tear_journal(&self) {
         let mut writes = Overlay::default();
-        writes.insert(Table::Meta, b"torn".to_vec(), Some(vec![0; 20_000].into()));
+        writes.insert(Table::Meta, b"torn".to_vec(), Some(journal::noise(20_000).into()));
         let end = self.recent().journal.end;
         for (number, part) in (end..).zip(journal::parts(&writes)).take(2) {
             self.tree.insert(place(Table::Journal, &number.to_be_bytes()), part).unwrap();

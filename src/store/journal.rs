@@ -1,5 +1,8 @@
-//! The form in which a commit's rows stand in the journal: one entry, in parts that fit into rows.
+//! The form in which a commit's rows stand in the journal: one entry, compressed, in parts that fit into rows.
+//!
+//! sled writes a page several times over while rows are put into it, and the rows of a commit repeat each other's ids.
 
+use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use sled::IVec;
 
 use super::chunk::LIMIT;
@@ -28,6 +31,7 @@ pub(super) fn parts(writes: &Overlay) -> Vec<Vec<u8>> {
             None => entry.push(0),
         }
     }
+    let entry = compress_prepend_size(&entry);
     let chunks = entry.chunks(LIMIT);
     let count = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
     let head = |place: u32| [place.to_be_bytes(), (count - place - 1).to_be_bytes()].concat();
@@ -81,6 +85,7 @@ impl Reader {
         }
         self.next = 0;
         let entry = std::mem::take(&mut self.entry);
+        let entry = decompress_size_prepended(&entry).map_err(|_| broken(&key))?;
         rows(&entry).map(Part::Ends).ok_or_else(|| broken(&key))
     }
 
@@ -120,6 +125,18 @@ fn pull(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
+/// Bytes that cannot be compressed: small letters without a pattern.
+#[cfg(test)]
+pub(super) fn noise(length: usize) -> Vec<u8> {
+    let next = |x: &u32| {
+        let x = x ^ (x << 13);
+        let x = x ^ (x >> 17);
+        Some(x ^ (x << 5))
+    };
+    let numbers = std::iter::successors(Some(1_u32), next);
+    numbers.map(|x| b'a' + (x % 26) as u8).take(length).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,13 +158,14 @@ mod tests {
     #[test]
     fn the_form_stays_as_it_is() {
         let writes = overlay(vec![(0, b"k".to_vec(), Some(b"row".to_vec())), (2, b"gone".to_vec(), None)]);
-        let golden = b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\x01k\x01\0\0\0\x03row\x02\0\0\0\x04gone\0";
+        let golden =
+            b"\x01\0\0\0\0\0\0\0\0\x18\0\0\0\xf0\x09\0\0\0\0\x01k\x01\0\0\0\x03row\x02\0\0\0\x04gone\0";
         assert_eq!(parts(&writes), [golden.to_vec()]);
     }
 
     #[test]
     fn an_entry_without_its_end_or_its_beginning_counts_for_nothing() {
-        let writes = overlay(vec![(0, b"k".to_vec(), Some(vec![7; 3 * LIMIT]))]);
+        let writes = overlay(vec![(0, b"k".to_vec(), Some(noise(3 * LIMIT)))]);
         let all = parts(&writes);
         assert_eq!(all.len(), 4);
         let mut reader = Reader::default();
@@ -180,7 +198,7 @@ mod tests {
             let mut reader = Reader::default();
             for rows in entries {
                 let rows = rows.into_iter();
-                let rows = rows.map(|(table, key, row)| (table, key, row.map(|length| vec![3; usize::from(length)])));
+                let rows = rows.map(|(table, key, row)| (table, key, row.map(|length| noise(usize::from(length)))));
                 let writes = overlay(rows.collect());
                 let all = parts(&writes);
                 prop_assert!(all.iter().all(|part| part.len() <= LIMIT + 9));

@@ -2,7 +2,7 @@ use super::*;
 
 /// A text of which a few make up all that is kept above the tree.
 fn long() -> String {
-    "x".repeat(200_000)
+    String::from_utf8(journal::noise(200_000)).unwrap()
 }
 
 #[test]
