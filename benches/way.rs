@@ -102,11 +102,12 @@ async fn walk(house: &House, folder: &Path) -> Way {
     way
 }
 
-/// Notes when each message arrives at the homeserver.
+/// Notes when each message to the room arrives at the homeserver.
 fn note_sends(house: &House, sent: &Arc<Mutex<Vec<Duration>>>) {
     let sent = sent.clone();
+    let place = format!("/rooms/{}/send/", house.room);
     house.home.fail_when(1, Fault::Down, move |seen| {
-        if seen.path.contains("/send/") {
+        if seen.path.contains(&place) {
             sent.lock().expect("no panic").push(wall());
         }
         false
