@@ -9,6 +9,30 @@ use crate::homeserver::client::{CallError, CallErrorKind};
 /// The longest delay between two tries.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// What work that needs both the homeserver and the store may end in, beside success.
+pub(crate) enum Failed {
+    Call(CallError),
+    Bridge(BridgeError),
+}
+
+impl From<CallError> for Failed {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl From<BridgeError> for Failed {
+    fn from(error: BridgeError) -> Self {
+        Self::Bridge(error)
+    }
+}
+
+impl From<crate::store::StoreError> for Failed {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Bridge(error.into())
+    }
+}
+
 /// Tries a call until it is answered: waits out outages and limits; answers `None` when the service stops meanwhile.
 ///
 /// What is refused for good is the caller's to judge.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
+use super::start_line::Start;
 use super::{BridgeError, Config, RoomKind};
-use crate::conversation::{Lane, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat};
-use crate::store::{RoomRow, SeatRow, Store};
+use crate::conversation::{
+    Content, Event, Lane, Membership, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat,
+};
+use crate::store::{RoomRow, SeatRow, StartLine, Store};
 
 /// All rooms, and what the config says of them.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ struct Known {
     room: Room,
     changed: BTreeMap<OwnedUserId, Millis>,
     invites: BTreeMap<PersonaId, OwnedEventId>,
+    /// The start lines that are known.
+    lines: BTreeMap<PersonaId, StartLine>,
     /// Whether reading has caught up: before that, what is pushed would overtake what is read.
     marked: bool,
 }
@@ -74,6 +79,7 @@ impl Directory {
             },
             changed: BTreeMap::new(),
             invites: BTreeMap::new(),
+            lines: BTreeMap::new(),
             marked: false,
         })
     }
@@ -120,6 +126,12 @@ impl Directory {
         if let Some(invite) = &row.invite {
             known.invites.insert(row.persona.clone(), invite.clone());
         }
+        match row.line {
+            _ if known.lines.contains_key(&row.persona) => {}
+            Some(line) => drop(known.lines.insert(row.persona.clone(), line)),
+            // Nothing is fed before it is known what is hers.
+            None => known.marked = false,
+        }
     }
 
     /// A Persona loses her place; answers whether she had one.
@@ -127,6 +139,7 @@ impl Directory {
         let Some(known) = self.rooms.get_mut(room) else { return false };
         let had = known.room.seats.remove(persona).is_some();
         known.invites.remove(persona);
+        known.lines.remove(persona);
         known.marked &= !known.room.seats.is_empty();
         had
     }
@@ -153,9 +166,69 @@ impl Directory {
         self.rooms.iter_mut().filter(|(id, _)| fits(id)).for_each(|(_, known)| known.marked = false);
     }
 
-    /// The invite that brought the first Persona into a room.
-    pub(crate) fn invite(&self, room: &OwnedRoomId) -> Option<OwnedEventId> {
-        self.rooms.get(room).and_then(|known| known.invites.values().next().cloned())
+    /// The seats of a room, with what is known of where hearing begins.
+    pub(crate) fn starts(&self, room: &OwnedRoomId) -> Vec<Start> {
+        let Some(known) = self.rooms.get(room) else { return Vec::new() };
+        let seated = self.personas.iter().filter(|persona| known.room.seats.contains_key(&persona.id));
+        let start = |persona: &Persona| Start {
+            persona: persona.id.clone(),
+            user: persona.user.clone(),
+            invite: known.invites.get(&persona.id).cloned(),
+            line: known.lines.get(&persona.id).copied(),
+        };
+        seated.map(start).collect()
+    }
+
+    /// The start lines of a room as far as they are known.
+    pub(crate) fn lines(&self, room: &OwnedRoomId) -> Vec<(PersonaId, StartLine)> {
+        let lines = self.rooms.get(room).map(|known| &known.lines).into_iter().flatten();
+        lines.map(|(persona, line)| (persona.clone(), *line)).collect()
+    }
+
+    /// Start lines are found, or passed.
+    pub(crate) fn set_lines(&mut self, room: &OwnedRoomId, lines: &[(PersonaId, StartLine)]) {
+        let known = self.known(room);
+        let seated = lines.iter().filter(|(persona, _)| known.room.seats.contains_key(persona));
+        known.lines.extend(seated.cloned());
+    }
+
+    /// Reading is about to come to a Persona's start line.
+    pub(crate) fn expect_line(&mut self, room: &OwnedRoomId, persona: &PersonaId) {
+        let known = self.known(room);
+        if known.room.seats.contains_key(persona) {
+            known.lines.entry(persona.clone()).or_insert(StartLine { at: Millis(0), passed: false });
+        }
+    }
+
+    /// Reading comes to an event: her own invite or join is where her hearing begins, her leave where it ends.
+    pub(crate) fn read_over(&mut self, event: &Event) {
+        let Content::Member(member) = &event.content else { return };
+        let Some(persona) = self.persona(&member.user).map(|persona| persona.id.clone()) else { return };
+        let known = self.rooms.get_mut(&event.room);
+        let Some(line) = known.and_then(|known| known.lines.get_mut(&persona)) else { return };
+        match member.membership {
+            Membership::Invite | Membership::Join if line.passed => {}
+            Membership::Invite | Membership::Join => *line = StartLine { at: event.at, passed: true },
+            Membership::Leave | Membership::Ban => line.passed = false,
+            Membership::Knock => {}
+        }
+    }
+
+    /// Whether reading a room has come to where a Persona's hearing begins.
+    pub(crate) fn has_passed(&self, persona: &PersonaId, room: &OwnedRoomId) -> bool {
+        self.rooms.get(room).and_then(|known| known.lines.get(persona)).is_some_and(|line| line.passed)
+    }
+
+    /// Whether only reading can tell for whom a pushed event is mail: it is older than somebody's start line, or that is
+    /// not known yet.
+    pub(crate) fn is_for_reading(&self, event: &Event) -> bool {
+        let Some(known) = self.rooms.get(&event.room) else { return false };
+        let early = |persona| match known.lines.get(persona) {
+            // A time that could not be read is none.
+            Some(line) => event.at < line.at && event.at != Millis(0),
+            None => !known.marked,
+        };
+        matches!(event.content, Content::Message(_)) && known.room.seats.keys().any(early)
     }
 
     /// A member's state; older news than the known changes nothing.

@@ -10,7 +10,7 @@ use ruma::OwnedRoomId;
 use tokio::sync::mpsc;
 
 use super::BridgeError;
-use super::calls::patiently;
+use super::calls::{Failed, patiently};
 use super::rooms::{self, take_seat};
 use super::shared::{InviteWork, Shared};
 use super::translate::decide_invite;
@@ -70,7 +70,7 @@ async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> 
                     tracing::debug!(%error, %room, "m.direct was not set");
                 }
             }
-            take_seat(shared, SeatRow { persona, room, lane, invite: None }, None).await
+            take_seat(shared, SeatRow { persona, room, lane, invite: None, line: None }, None).await
         }
         Decision::Refuse(reason) => {
             let left = patiently(shared, || shared.client.leave(&identity, &room, reason)).await;
@@ -105,20 +105,25 @@ async fn unwelcome(
 pub(crate) async fn ask(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
     let mut good = true;
     for persona in &shared.config.personas {
-        let identity = shared.identity(&persona.persona.user);
-        match shared.client.pending_invites(&identity).await {
-            Ok(invites) => {
-                for invite in invites {
-                    decide(shared, &persona.persona.id, invite).await?;
-                }
-            }
-            Err(error) => {
+        match ask_for(shared, &persona.persona.id).await {
+            Ok(()) => {}
+            Err(Failed::Call(error)) => {
                 tracing::debug!(%error, "pending invites could not be read");
                 good = false;
             }
+            Err(Failed::Bridge(error)) => return Err(error),
         }
     }
     Ok(good)
+}
+
+/// Decides the invites that one Persona has waiting.
+pub(crate) async fn ask_for(shared: &Arc<Shared>, persona: &PersonaId) -> Result<(), Failed> {
+    let Some(user) = shared.user_of(persona) else { return Ok(()) };
+    for invite in shared.client.pending_invites(&shared.identity(&user)).await? {
+        decide(shared, persona, invite).await?;
+    }
+    Ok(())
 }
 
 /// Her seat is taken before she joins, so that a crash in between loses neither the lane nor what is said meanwhile.
@@ -127,7 +132,7 @@ async fn decide(shared: &Arc<Shared>, persona: &PersonaId, invite: PendingInvite
     let decision = decide_invite(shared, &shared.directory(), &room, &sender, is_direct);
     if let Decision::Accept(lane) = &decision {
         let (persona, room, lane) = (persona.clone(), room.clone(), lane.clone());
-        let row = SeatRow { persona, room, lane, invite: event };
+        let row = SeatRow { persona, room, lane, invite: event, line: None };
         shared.store.seat(row.clone(), None).await?;
         shared.directory().seat(&row);
     }

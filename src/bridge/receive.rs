@@ -16,7 +16,7 @@ use super::translate::{Effects, Path, translate};
 use crate::conversation::{Event, PersonaId};
 use crate::homeserver::appservice::{Answer, Received};
 use crate::homeserver::event::Unreadable;
-use crate::store;
+use crate::store::{self, Mark};
 
 /// In which an answer has left the process.
 const LEAVES: Duration = Duration::from_millis(200);
@@ -105,10 +105,12 @@ fn take_back(shared: &Arc<Shared>, back: ReadBack) -> Accepting {
     let shared = shared.clone();
     let ReadBack { events, unreadable, room, mark, done } = back;
     let effects = translate(&shared, &events, Path::ReadBack);
+    let lines = shared.directory().lines(&room);
     Box::pin(async move {
         let effects = effects?;
         let hearers = effects.hearers.clone();
-        let new = accept(&shared, effects, unreadable, Some((room.clone(), mark))).await?;
+        let mark = Mark { room, event: mark, lines };
+        let new = accept(&shared, effects, unreadable, Some(mark)).await?;
         let _ = done.send(new);
         wake(&shared, &hearers);
         Ok(())
@@ -119,14 +121,15 @@ async fn accept(
     shared: &Shared,
     effects: Effects,
     unreadable: Vec<Unreadable>,
-    mark: Option<(ruma::OwnedRoomId, ruma::OwnedEventId)>,
+    mark: Option<Mark>,
 ) -> Result<usize, BridgeError> {
     let Effects { arrivals, hearers: _, invites, pokes, first_sights } = effects;
     shared.tally.unheard("unreadable", unreadable.len() as u64);
     let unreadable =
         unreadable.into_iter().map(|u| store::Unreadable { raw: u.raw, reason: u.reason }).collect();
     for (room, event) in first_sights {
-        shared.store.accept(Vec::new(), Vec::new(), Some((room, event)), shared.clock.now()).await?;
+        let mark = Mark { room, event, lines: Vec::new() };
+        shared.store.accept(Vec::new(), Vec::new(), Some(mark), shared.clock.now()).await?;
     }
     let heads: Vec<_> = arrivals.iter().map(has_mail).collect();
     let halt = shared.config.halt.filter(|_| heads.contains(&true));

@@ -162,7 +162,8 @@ async fn seat(
     };
     shared.directory().configure(&room, alias.as_str(), kind);
     let lane = kind.lane(&room);
-    let row = SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None };
+    let row =
+        SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None };
     take_seat(shared, row, Some(alias.to_string())).await?;
     Ok(Ok(()))
 }

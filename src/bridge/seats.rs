@@ -62,7 +62,7 @@ fn unlisted(shared: &Shared, persona: &PersonaConfig, room: &OwnedRoomId) -> Opt
     let directory = shared.directory();
     let known = directory.room(room).filter(|known| !known.members.contains_key(&persona.persona.user))?;
     let lane = known.seats.get(&persona.persona.id)?.lane.clone();
-    Some(SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None })
+    Some(SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None })
 }
 
 /// She is in a room that the store does not know: configured, direct, default register, or left alone and told.
@@ -90,7 +90,7 @@ async fn sit_down(
             }
         }
     };
-    let row = SeatRow { persona: persona.clone(), room: room.clone(), lane, invite: None };
+    let row = SeatRow { persona: persona.clone(), room: room.clone(), lane, invite: None, line: None };
     take_seat(shared, row, None).await
 }
 

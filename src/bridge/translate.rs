@@ -10,7 +10,7 @@ use super::shared::{InviteWork, Poke, SayTarget, Shared, notice};
 use crate::conversation::address::{Hearing, Known, OWN, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
-use crate::store::{Arrival, Effect, SeatRow};
+use crate::store::{Arrival, Effect, SeatRow, StartLine};
 
 /// How events came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Effects {
     pub(crate) hearers: BTreeSet<PersonaId>,
     pub(crate) invites: Vec<InviteWork>,
     pub(crate) pokes: BTreeSet<Poke>,
-    /// Rooms in which nobody is known to sit, with the first event seen there: reading begins at it.
+    /// Rooms in which reading has to begin, with the first event seen there.
     pub(crate) first_sights: Vec<(OwnedRoomId, OwnedEventId)>,
 }
 
@@ -37,11 +37,18 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
     let mut effects = Effects::default();
     let control = shared.store.control_room()?;
     for event in events {
+        if path == Path::ReadBack {
+            shared.directory().read_over(event);
+        }
         if shared.store.knows(&event.id)? {
             continue;
         }
         if path == Path::Transaction && control.as_ref() != Some(&event.room) {
             if is_unknown(&shared.directory(), event) {
+                first_sight(shared, event, &mut effects)?;
+                continue;
+            }
+            if shared.directory().is_for_reading(event) {
                 first_sight(shared, event, &mut effects)?;
                 continue;
             }
@@ -61,7 +68,7 @@ fn is_unknown(directory: &Directory, event: &Event) -> bool {
     !about_us && directory.room(&event.room).is_none_or(|room| room.seats.is_empty())
 }
 
-/// An event of a room in which nobody is known to sit stays at the server: reading begins at it once somebody does.
+/// An event for which reading decides who hears it stays at the server: where nothing is read yet, reading begins at it.
 fn first_sight(shared: &Shared, event: &Event, effects: &mut Effects) -> Result<(), BridgeError> {
     let marked = shared.store.mark(&event.room)?.is_some();
     if !marked && !effects.first_sights.iter().any(|(room, _)| *room == event.room) {
@@ -113,12 +120,16 @@ fn said(
         now: shared.clock.now(),
         late: path == Path::ReadBack,
     };
+    // What is read back is hers from her start line on; what is pushed is newer than that.
+    let is_hers = |persona: &PersonaId| path != Path::ReadBack || directory.has_passed(persona, &event.room);
     match hear(event, room, known) {
-        Hearing::Mail(mail) => {
+        Hearing::Mail(mut mail) => {
+            mail.retain(|(persona, _)| is_hers(persona));
             effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
             out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
         }
-        Hearing::Edit(of, mail) => {
+        Hearing::Edit(of, mut mail) => {
+            mail.retain(|(persona, _)| is_hers(persona));
             effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
             out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
         }
@@ -208,6 +219,7 @@ fn invited(
             room: event.room.clone(),
             lane: lane.clone(),
             invite: Some(event.id.clone()),
+            line: Some(StartLine { at: event.at, passed: false }),
         };
         directory.seat(&row);
         out.push(Effect::Seat(row));

@@ -13,8 +13,8 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, NewSay, Opening, Result, RoomRow,
-    Say, SeatRow, Standing, StoreError, Unreadable, Waiting,
+    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Result, RoomRow,
+    Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
 use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
@@ -78,7 +78,7 @@ impl Store {
         &self,
         arrivals: Vec<Arrival>,
         unreadable: Vec<Unreadable>,
-        mark: Option<(OwnedRoomId, OwnedEventId)>,
+        mark: Option<Mark>,
         now: Millis,
     ) -> Result<Vec<bool>> {
         self.write(move |tx| inbox::accept(tx, arrivals, unreadable, mark, now)).await
@@ -110,9 +110,13 @@ impl Store {
     pub fn mark(&self, room: &OwnedRoomId) -> Result<Option<OwnedEventId>> {
         self.read(|view| rooms::mark_of(view, room))
     }
-    /// Puts a Persona into a room (idempotent; an invite recorded before is kept).
+    /// Puts a Persona into a room (idempotent; an invite and a start line recorded before are kept).
     pub async fn seat(&self, seat: SeatRow, alias: Option<String>) -> Result<()> {
         self.write(move |tx| rooms::seat(tx, seat, alias)).await
+    }
+    /// Writes down start lines that were found.
+    pub async fn set_lines(&self, room: OwnedRoomId, lines: Vec<(PersonaId, StartLine)>) -> Result<()> {
+        self.write(move |tx| rooms::set_lines(tx, &room, lines)).await
     }
     /// Replaces the members of a room by what the server says.
     pub async fn set_members(

@@ -3,7 +3,7 @@
 //! An event's id decides once and for all whether it takes effect. A delivery is one row, written with its event's row,
 //! so that the ear writes little; the label it leaves behind is written when the mail goes.
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::OwnedEventId;
 use sled::IVec;
 
 use super::base::View;
@@ -12,7 +12,7 @@ use super::record::{
 };
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Arrival, Effect, Result, Unreadable, index, outbox, redact, rooms};
+use super::{Arrival, Effect, Mark, Result, Unreadable, index, outbox, redact, rooms};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Words up to this length stand in the row they belong to, so that heads are read without the words of long ones.
@@ -27,7 +27,7 @@ pub(super) fn accept(
     tx: &mut Tx<'_>,
     arrivals: Vec<Arrival>,
     unreadable: Vec<Unreadable>,
-    mark: Option<(OwnedRoomId, OwnedEventId)>,
+    mark: Option<Mark>,
     now: Millis,
 ) -> Result<Vec<bool>> {
     let mut new = Vec::with_capacity(arrivals.len());
@@ -39,8 +39,8 @@ pub(super) fn accept(
         quarantine(tx, unreadable, now)?;
         tx.breathe()?;
     }
-    if let Some((room, event)) = mark {
-        rooms::mark(tx, &room, event)?;
+    if let Some(mark) = mark {
+        rooms::mark(tx, mark)?;
     }
     Ok(new)
 }

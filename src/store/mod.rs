@@ -136,8 +136,30 @@ pub struct SeatRow {
     pub room: OwnedRoomId,
     /// The lane she hears it in.
     pub lane: Lane,
-    /// The invite that brought her, if one did: the room's start line.
+    /// The invite that brought her, if one did.
     pub invite: Option<OwnedEventId>,
+    /// Her start line; none as long as it is to be looked for.
+    pub line: Option<StartLine>,
+}
+
+/// Where a Persona's hearing begins in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartLine {
+    /// When that was: what was said earlier is context, never mail.
+    pub at: Millis,
+    /// Whether the room's checked mark lies at it or behind it.
+    pub passed: bool,
+}
+
+/// Where a room's checked mark moves, and with it the start lines that it passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// The last event up to which the server's order was read without a gap.
+    pub event: OwnedEventId,
+    /// The start lines as they are there.
+    pub lines: Vec<(PersonaId, StartLine)>,
 }
 
 /// A room as stored.

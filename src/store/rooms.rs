@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
-use super::record::{self, LaneForm, MemberForm, RoomForm, SeatForm};
+use super::record::{self, LaneForm, LineForm, MemberForm, RoomForm, SeatForm};
 use super::table::{self, Table, key};
 use super::tx::{Read, Tx};
-use super::{Result, RoomRow, SeatRow, outbox};
+use super::{Mark, Result, RoomRow, SeatRow, StartLine, outbox};
 use crate::conversation::{Millis, PersonaId};
 
 fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) -> Result<()> {
@@ -17,8 +17,23 @@ fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) ->
 }
 
 /// Moves the checked mark of a room.
-pub(super) fn mark(tx: &mut Tx<'_>, room: &RoomId, event: OwnedEventId) -> Result<()> {
-    change(tx, room, |form| form.mark = Some(event))
+pub(super) fn mark(tx: &mut Tx<'_>, mark: Mark) -> Result<()> {
+    let Mark { room, event, lines } = mark;
+    change(tx, &room, |form| form.mark = Some(event))?;
+    set_lines(tx, &room, lines)
+}
+
+/// Writes start lines down, of those who have a seat.
+pub(super) fn set_lines(tx: &mut Tx<'_>, room: &RoomId, lines: Vec<(PersonaId, StartLine)>) -> Result<()> {
+    for (persona, line) in lines {
+        let place = key(room.as_str(), persona.as_str().as_bytes());
+        let seat: Option<SeatForm> = tx.record(Table::Seats, &place)?;
+        let line = Some(LineForm::from(line));
+        if let Some(seat) = seat.filter(|seat| seat.line != line) {
+            tx.put(Table::Seats, &place, &SeatForm { line, ..seat })?;
+        }
+    }
+    Ok(())
 }
 
 /// A room is encrypted from now on.
@@ -26,13 +41,14 @@ pub(super) fn encrypted(tx: &mut Tx<'_>, room: &RoomId) -> Result<()> {
     change(tx, room, |form| form.encrypted = true)
 }
 
-/// Seats a Persona. An invite that was recorded stays; so does an alias.
+/// Seats a Persona. An invite and a start line that were recorded stay; so does an alias.
 pub(super) fn seat(tx: &mut Tx<'_>, seat: SeatRow, alias: Option<String>) -> Result<()> {
     change(tx, &seat.room, |form| form.alias = alias.or(form.alias.take()))?;
     let place = key(seat.room.as_str(), seat.persona.as_str().as_bytes());
     let before: Option<SeatForm> = tx.record(Table::Seats, &place)?;
-    let invite = before.and_then(|seat| seat.invite).or(seat.invite);
-    tx.put(Table::Seats, &place, &SeatForm { lane: LaneForm::from(&seat.lane), invite })
+    let (invite, line) = before.map_or((None, None), |seat| (seat.invite, seat.line));
+    let (invite, line) = (invite.or(seat.invite), line.or(seat.line.map(LineForm::from)));
+    tx.put(Table::Seats, &place, &SeatForm { lane: LaneForm::from(&seat.lane), invite, line })
 }
 
 /// Takes a Persona out of a room, and what waits to be sent by her there; answers how many says that were.
@@ -108,7 +124,8 @@ fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRo
     let seats = from.records::<SeatForm>(Table::Seats, &prefix)?.into_iter();
     let seats = seats.map(|(place, seat)| {
         let persona = PersonaId(id(Table::Seats, &place, table::parts(Table::Seats, &place)?.1)?);
-        Ok(SeatRow { persona, room: room.clone(), lane: seat.lane.into(), invite: seat.invite })
+        let (lane, line) = (seat.lane.into(), seat.line.map(StartLine::from));
+        Ok(SeatRow { persona, room: room.clone(), lane, invite: seat.invite, line })
     });
     let seats = seats.collect::<Result<_>>()?;
     let members = from.records::<MemberForm>(Table::Members, &prefix)?.into_iter();

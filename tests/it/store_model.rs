@@ -406,5 +406,5 @@ impl World {
 
 fn seat(pick: u8, place: u8, invited: bool) -> SeatRow {
     let invite = invited.then(|| event(pick));
-    SeatRow { persona: persona(pick), room: room(place), lane: lane(place), invite }
+    SeatRow { persona: persona(pick), room: room(place), lane: lane(place), invite, line: None }
 }

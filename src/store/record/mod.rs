@@ -18,7 +18,7 @@ use super::{Result, StoreError};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
-pub(super) use room::{MemberForm, QuarantineForm, RoomForm, SeatForm};
+pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
 
 /// About as long as most records are.

@@ -4,6 +4,8 @@ use ruma::OwnedEventId;
 use serde::{Deserialize, Serialize};
 
 use super::mail::LaneForm;
+use crate::conversation::Millis;
+use crate::store::StartLine;
 
 /// A room.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -18,6 +20,35 @@ pub(in crate::store) struct RoomForm {
 pub(in crate::store) struct SeatForm {
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) invite: Option<OwnedEventId>,
+    #[serde(default = "LineForm::long_passed")]
+    pub(in crate::store) line: Option<LineForm>,
+}
+
+/// A start line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct LineForm {
+    at: u64,
+    passed: bool,
+}
+
+impl LineForm {
+    /// Of a seat from before lines were kept.
+    #[expect(clippy::unnecessary_wraps, reason = "it stands for a field that may be none")]
+    fn long_passed() -> Option<Self> {
+        Some(Self { at: 0, passed: true })
+    }
+}
+
+impl From<StartLine> for LineForm {
+    fn from(line: StartLine) -> Self {
+        Self { at: line.at.0, passed: line.passed }
+    }
+}
+
+impl From<LineForm> for StartLine {
+    fn from(line: LineForm) -> Self {
+        Self { at: Millis(line.at), passed: line.passed }
+    }
 }
 
 /// A membership; those who left are kept, so that an older join does not bring them back.

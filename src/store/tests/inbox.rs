@@ -143,7 +143,7 @@ fn unreadable_events_are_kept_up_to_a_thousand() {
 #[test]
 fn a_mark_moves_with_what_it_stands_for() {
     let mut world = World::new();
-    let mark = Some((room("swarm"), event("a")));
+    let mark = Some(Mark { room: room("swarm"), event: event("a"), lines: Vec::new() });
     block(world.store().accept(vec![heard_by(&eir(), "a", "one")], Vec::new(), mark, NOW)).unwrap();
     world.look(|store| {
         assert_eq!(store.mark(&room("swarm")).unwrap(), Some(event("a")));

@@ -144,7 +144,7 @@ fn long_bodies_come_back_whole() {
 #[test]
 fn losing_a_seat_drops_what_waits_there() {
     let mut world = World::new();
-    let seat = SeatRow { persona: eir(), room: room("a"), lane: lane(), invite: None };
+    let seat = SeatRow { persona: eir(), room: room("a"), lane: lane(), invite: None, line: None };
     block(world.store().seat(seat, None)).unwrap();
     put(&world, &[("1", "a"), ("2", "b"), ("3", "a")]);
     let other = NewSay { sender: user("bil"), ..say("4", "a") };

@@ -1,7 +1,11 @@
 use super::*;
 
 fn seat(invite: Option<&str>) -> SeatRow {
-    SeatRow { persona: eir(), room: room("a"), lane: lane(), invite: invite.map(event) }
+    SeatRow { persona: eir(), room: room("a"), lane: lane(), invite: invite.map(event), line: None }
+}
+
+fn line(at: u64, passed: bool) -> StartLine {
+    StartLine { at: Millis(at), passed }
 }
 
 fn member(name: &str, shown: &str, joined: bool, at: u64) -> Effect {
@@ -29,10 +33,35 @@ fn a_seat_keeps_its_invite_and_the_room_its_alias() {
 }
 
 #[test]
+fn a_start_line_is_kept_until_a_mark_passes_it_or_the_seat_is_lost() {
+    let mut world = World::new();
+    let lined = |line| SeatRow { line, ..seat(None) };
+    let of = |store: &Store| store.room(&room("a")).unwrap().unwrap().seats[0].line;
+    block(world.store().seat(lined(None), None)).unwrap();
+    world.look(|store| assert_eq!(of(store), None));
+    world.accept(vec![arrival("s", vec![Effect::Seat(lined(Some(line(7, false))))])]);
+    block(world.store().seat(lined(Some(line(9, true))), None)).unwrap();
+    world.look(|store| assert_eq!(of(store), Some(line(7, false))));
+    let lines = vec![(eir(), line(7, true)), (persona("bil"), line(1, true))];
+    let mark = Some(Mark { room: room("a"), event: event("m"), lines });
+    block(world.store().accept(Vec::new(), Vec::new(), mark, NOW)).unwrap();
+    world.look(|store| {
+        assert_eq!(of(store), Some(line(7, true)));
+        assert_eq!(store.room(&room("a")).unwrap().unwrap().seats.len(), 1, "who has no seat gets none");
+    });
+    block(world.store().set_lines(room("a"), vec![(eir(), line(8, false))])).unwrap();
+    world.look(|store| assert_eq!(of(store), Some(line(8, false))));
+    block(world.store().unseat(&eir(), user("eir"), room("a"))).unwrap();
+    block(world.store().seat(lined(None), None)).unwrap();
+    world.look(|store| assert_eq!(of(store), None));
+}
+
+#[test]
 fn rooms_do_not_mix() {
     let mut world = World::new();
     for name in ["a", "ab", "b"] {
-        let seat = SeatRow { persona: persona(name), room: room(name), lane: lane(), invite: None };
+        let seat =
+            SeatRow { persona: persona(name), room: room(name), lane: lane(), invite: None, line: None };
         block(world.store().seat(seat, None)).unwrap();
         block(world.store().set_members(room(name), vec![(user(name), None)], NOW)).unwrap();
     }

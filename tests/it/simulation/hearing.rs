@@ -10,7 +10,7 @@ use crate::fake::homeserver::Flavour;
 fn event(id: &str, room: &str, body: &str) -> Value {
     json!({
         "event_id": id, "room_id": room, "sender": "@alice:hs.test", "type": "m.room.message",
-        "origin_server_ts": 1_800_000_000_000_u64, "content": { "msgtype": "m.text", "body": body },
+        "origin_server_ts": 1_800_000_100_000_u64, "content": { "msgtype": "m.text", "body": body },
     })
 }
 

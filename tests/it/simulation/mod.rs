@@ -8,5 +8,6 @@ mod outages;
 mod rooms;
 mod sending;
 mod stage;
+mod start_lines;
 mod turns;
 mod world;
