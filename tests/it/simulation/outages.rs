@@ -219,6 +219,30 @@ fn a_mark_that_the_server_does_not_know_begins_at_the_newest_and_is_told() {
 }
 
 #[test]
+fn a_mark_that_one_persona_is_not_shown_is_read_on_from_through_another() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.alice().say(&swarm, "Eir, before");
+            stage.said(&swarm, EIR, 1).await;
+            stage.calm().await;
+            stage.home.set_silent(true);
+            stage.alice().say(&swarm, "Eir, in the gap");
+            stage.home.lose_queue();
+            let hidden =
+                r#"{"errcode":"M_FORBIDDEN","error":"You don't have permission to access that event."}"#;
+            stage
+                .home
+                .fail_when(1, Fault::Answer(403, hidden.to_owned()), |seen| seen.path.contains("/context/"));
+            stage.pass(310_000).await;
+            counts(&stage.home.bodies(&swarm, EIR), &[("in the gap", 1)]);
+            assert!(!stage.told().join(" ").contains("reading begins at the newest"));
+        });
+    });
+}
+
+#[test]
 fn a_ping_that_fails_says_so_until_it_succeeds() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
