@@ -221,7 +221,9 @@ impl Deliver {
         };
         self.shared.directory().unseat(&persona, room);
         let dropped = self.shared.store.unseat(&persona, sender.clone(), room.clone()).await?;
-        let text = format!("{sender} is not in {room} any more; {dropped} unsent messages were dropped");
+        let text = format!(
+            "{sender} is not in {room} any more and comes back only by invite; {dropped} unsent messages were dropped"
+        );
         self.shared.tell(&format!("gone:{sender}:{room}:{}", say.say.request), &text).await
     }
 }

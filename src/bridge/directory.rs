@@ -1,6 +1,6 @@
 //! The rooms as the bridge knows them right now, folded from events; the store has the same, durably.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
@@ -30,6 +30,8 @@ struct Known {
     invites: BTreeMap<PersonaId, OwnedEventId>,
     /// The start lines that are known.
     lines: BTreeMap<PersonaId, StartLine>,
+    /// Those who had a seat and lost it.
+    out: BTreeSet<PersonaId>,
     /// Whether reading has caught up: before that, what is pushed would overtake what is read.
     marked: bool,
 }
@@ -54,7 +56,7 @@ impl Directory {
     }
 
     fn put_row(&mut self, config: &Config, row: RoomRow) {
-        let RoomRow { room, alias, encrypted, mark: _, seats, members } = row;
+        let RoomRow { room, alias, encrypted, mark: _, seats, out, members } = row;
         let kind = alias.as_deref().and_then(|alias| kind_of(config, alias));
         if let Some(kind) = kind {
             self.configured.insert(room.clone(), kind.lane(&room));
@@ -63,6 +65,7 @@ impl Directory {
         known.room.alias = alias;
         known.room.encrypted = encrypted;
         known.room.members = members.into_iter().collect();
+        known.out = out;
         for seat in seats {
             self.seat(&seat);
         }
@@ -80,6 +83,7 @@ impl Directory {
             changed: BTreeMap::new(),
             invites: BTreeMap::new(),
             lines: BTreeMap::new(),
+            out: BTreeSet::new(),
             marked: false,
         })
     }
@@ -115,6 +119,14 @@ impl Directory {
         self.known(room).room.alias = Some(alias.to_owned());
     }
 
+    /// The rooms known by an alias in which a Persona has a seat, or had one.
+    pub(crate) fn been_in(&self, persona: &PersonaId, alias: &str) -> Vec<OwnedRoomId> {
+        let named = self.rooms.values().filter(|known| known.room.alias.as_deref() == Some(alias));
+        let been =
+            named.filter(|known| known.out.contains(persona) || known.room.seats.contains_key(persona));
+        been.map(|known| known.room.id.clone()).collect()
+    }
+
     /// A Persona takes her place.
     pub(crate) fn seat(&mut self, row: &SeatRow) {
         let names_address = match &row.lane {
@@ -122,6 +134,7 @@ impl Directory {
             Lane::Direct(_) => self.direct_names_address,
         };
         let known = self.known(&row.room);
+        known.out.remove(&row.persona);
         known.room.seats.insert(row.persona.clone(), Seat { lane: row.lane.clone(), names_address });
         if let Some(invite) = &row.invite {
             known.invites.insert(row.persona.clone(), invite.clone());
@@ -140,6 +153,9 @@ impl Directory {
         let had = known.room.seats.remove(persona).is_some();
         known.invites.remove(persona);
         known.lines.remove(persona);
+        if had {
+            known.out.insert(persona.clone());
+        }
         known.marked &= !known.room.seats.is_empty();
         had
     }

@@ -7,7 +7,7 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId};
 use super::calls::{fatal, patiently};
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig, RoomKind};
-use crate::conversation::Level;
+use crate::conversation::{Level, PersonaId};
 use crate::homeserver::client::{CallError, CallErrorKind, CreateRoom, Identity};
 use crate::store::SeatRow;
 
@@ -148,24 +148,74 @@ async fn seat(
     kind: &RoomKind,
 ) -> Result<Result<(), CallError>, BridgeError> {
     let identity = shared.identity(&persona.persona.user);
-    // A room whose own server is away fails like an outage of ours; nothing else waits for it.
-    let once = || async {
-        match enter(shared, &identity, alias, kind).await {
-            Err(error) if error.kind == CallErrorKind::Server => Ok(Err(error)),
-            entered => entered.map(Ok),
+    let id = &persona.persona.id;
+    let been_in = shared.directory().been_in(id, alias.as_str());
+    if !been_in.is_empty() {
+        match returned(shared, &identity, alias, &been_in).await {
+            None | Some(Ok(Returned::Away)) => return Ok(Ok(())),
+            Some(Ok(Returned::There(room))) => {
+                take_seat(shared, seat_row(id, &room, kind), Some(alias.to_string())).await?;
+                return Ok(Ok(()));
+            }
+            Some(Ok(Returned::Elsewhere)) => {}
+            Some(Err(error)) => return Ok(Err(error)),
         }
-    };
-    let room = match patiently(shared, once).await {
+    }
+    let room = match by_alias(shared, || enter(shared, &identity, alias, kind)).await {
         None => return Ok(Ok(())),
-        Some(Ok(Ok(room))) => room,
-        Some(Err(error) | Ok(Err(error))) => return Ok(Err(error)),
+        Some(Ok(room)) => room,
+        Some(Err(error)) => return Ok(Err(error)),
     };
     shared.directory().configure(&room, alias.as_str(), kind);
-    let lane = kind.lane(&room);
-    let row =
-        SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None };
-    take_seat(shared, row, Some(alias.to_string())).await?;
+    take_seat(shared, seat_row(id, &room, kind), Some(alias.to_string())).await?;
     Ok(Ok(()))
+}
+
+/// Tries a call about an alias until it is answered: a room whose own server is away fails like an outage of ours, and
+/// nothing else waits for it.
+async fn by_alias<T, F>(shared: &Shared, call: impl Fn() -> F) -> Option<Result<T, CallError>>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    let once = || async {
+        match call().await {
+            Err(error) if error.kind == CallErrorKind::Server => Ok(Err(error)),
+            answered => answered.map(Ok),
+        }
+    };
+    patiently(shared, once).await.map(Result::flatten)
+}
+
+fn seat_row(persona: &PersonaId, room: &OwnedRoomId, kind: &RoomKind) -> SeatRow {
+    let (persona, lane) = (persona.clone(), kind.lane(room));
+    SeatRow { persona, room: room.clone(), lane, invite: None, line: None }
+}
+
+/// How a Persona finds a configured room in which she has been.
+enum Returned {
+    /// She is still in it.
+    There(OwnedRoomId),
+    /// She is not: a pass takes her seat away, and only an invite brings her back.
+    Away,
+    /// The alias leads to another room, or nowhere.
+    Elsewhere,
+}
+
+/// Looks where she is before anything is joined: who was kicked, banned or left never joins by herself.
+async fn returned(
+    shared: &Shared,
+    identity: &Identity,
+    alias: &RoomAliasId,
+    been_in: &[OwnedRoomId],
+) -> Option<Result<Returned, CallError>> {
+    let room = match by_alias(shared, || shared.client.resolve(alias)).await? {
+        Ok(room) if been_in.contains(&room) => room,
+        Ok(_) => return Some(Ok(Returned::Elsewhere)),
+        Err(error) if error.kind == CallErrorKind::NotFound => return Some(Ok(Returned::Elsewhere)),
+        Err(error) => return Some(Err(error)),
+    };
+    let joined = patiently(shared, || shared.client.joined_rooms(identity)).await?;
+    Some(joined.map(|joined| if joined.contains(&room) { Returned::There(room) } else { Returned::Away }))
 }
 
 /// Joins a room by alias, making it first where it is missing and the alias is ours; a direct chat is somebody's.

@@ -112,6 +112,8 @@ async fn stand_up(
     }
     shared.directory().unseat(persona, room);
     let dropped = shared.store.unseat(persona, identity.user.clone(), room.clone()).await?;
-    let text = format!("{persona} is not in {room} any more; {dropped} unsent messages were dropped");
+    let text = format!(
+        "{persona} is not in {room} any more and comes back only by invite; {dropped} unsent messages were dropped"
+    );
     shared.tell(&format!("gone:{persona}:{room}:{}", shared.clock.now().0), &text).await
 }

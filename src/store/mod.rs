@@ -23,6 +23,7 @@ mod table;
 mod turns;
 mod tx;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
@@ -175,6 +176,8 @@ pub struct RoomRow {
     pub mark: Option<OwnedEventId>,
     /// The seats in it.
     pub seats: Vec<SeatRow>,
+    /// Those who had a seat there and lost it.
+    pub out: BTreeSet<PersonaId>,
     /// Joined members and names.
     pub members: Vec<(OwnedUserId, Option<String>)>,
 }

@@ -41,9 +41,12 @@ pub(super) fn encrypted(tx: &mut Tx<'_>, room: &RoomId) -> Result<()> {
     change(tx, room, |form| form.encrypted = true)
 }
 
-/// Seats a Persona. An invite and a start line that were recorded stay; so does an alias.
+/// Seats a Persona, who is not put out any more. An invite and a start line that were recorded stay; so does an alias.
 pub(super) fn seat(tx: &mut Tx<'_>, seat: SeatRow, alias: Option<String>) -> Result<()> {
-    change(tx, &seat.room, |form| form.alias = alias.or(form.alias.take()))?;
+    change(tx, &seat.room, |form| {
+        form.alias = alias.or(form.alias.take());
+        form.out.remove(seat.persona.as_str());
+    })?;
     let place = key(seat.room.as_str(), seat.persona.as_str().as_bytes());
     let before: Option<SeatForm> = tx.record(Table::Seats, &place)?;
     let (invite, line) = before.map_or((None, None), |seat| (seat.invite, seat.line));
@@ -53,7 +56,13 @@ pub(super) fn seat(tx: &mut Tx<'_>, seat: SeatRow, alias: Option<String>) -> Res
 
 /// Takes a Persona out of a room, and what waits to be sent by her there; answers how many says that were.
 pub(super) fn unseat(tx: &mut Tx<'_>, persona: &PersonaId, user: &UserId, room: &RoomId) -> Result<u64> {
-    tx.remove(Table::Seats, &key(room.as_str(), persona.as_str().as_bytes()))?;
+    let place = key(room.as_str(), persona.as_str().as_bytes());
+    if tx.row(Table::Seats, &place)?.is_some() {
+        change(tx, room, |form| {
+            form.out.insert(persona.as_str().to_owned());
+        })?;
+    }
+    tx.remove(Table::Seats, &place)?;
     if tx.rows(Table::Seats, &key(room.as_str(), &[]))?.is_empty() {
         // Nobody hears the room any more; who comes back begins at her new start line.
         change(tx, room, |form| form.mark = None)?;
@@ -134,7 +143,8 @@ fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRo
         Ok((user, member.name))
     });
     let members = members.collect::<Result<_>>()?;
-    Ok(RoomRow { room, alias: form.alias, encrypted: form.encrypted, mark: form.mark, seats, members })
+    let out = form.out.into_iter().map(PersonaId).collect();
+    Ok(RoomRow { room, alias: form.alias, encrypted: form.encrypted, mark: form.mark, seats, out, members })
 }
 
 /// An id out of a key.

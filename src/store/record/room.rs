@@ -1,5 +1,7 @@
 //! Rooms, who is in them, and what was unreadable.
 
+use std::collections::BTreeSet;
+
 use ruma::OwnedEventId;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,9 @@ pub(in crate::store) struct RoomForm {
     pub(in crate::store) alias: Option<String>,
     pub(in crate::store) encrypted: bool,
     pub(in crate::store) mark: Option<OwnedEventId>,
+    /// The Personas who had a seat and lost it.
+    #[serde(default)]
+    pub(in crate::store) out: BTreeSet<String>,
 }
 
 /// A seat.

@@ -78,6 +78,21 @@ fn rooms_do_not_mix() {
 }
 
 #[test]
+fn who_lost_her_seat_is_out_until_she_gets_one_again() {
+    let mut world = World::new();
+    let out =
+        |store: &Store| store.room(&room("a")).unwrap().map(|row| row.out.into_iter().collect::<Vec<_>>());
+    block(world.store().unseat(&eir(), user("eir"), room("a"))).unwrap();
+    world.look(|store| assert_eq!(out(store).unwrap_or_default(), [], "she never had one"));
+    block(world.store().seat(seat(None), None)).unwrap();
+    block(world.store().unseat(&eir(), user("eir"), room("a"))).unwrap();
+    block(world.store().unseat(&eir(), user("eir"), room("a"))).unwrap();
+    world.look(|store| assert_eq!(out(store), Some(vec![eir()])));
+    block(world.store().seat(seat(None), None)).unwrap();
+    world.look(|store| assert_eq!(out(store), Some(vec![])));
+}
+
+#[test]
 fn encryption_is_for_good() {
     let mut world = World::new();
     world.accept(vec![arrival("e", vec![Effect::Encrypted(room("a"))])]);

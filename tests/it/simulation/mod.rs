@@ -5,6 +5,7 @@ mod hearing;
 mod limits;
 mod model;
 mod outages;
+mod put_out;
 mod rooms;
 mod sending;
 mod stage;

@@ -144,6 +144,11 @@ impl FakeHomeserver {
         self.lock().aliases.get(alias).cloned()
     }
 
+    /// An alias leads nowhere any more.
+    pub(crate) fn forget_alias(&self, alias: &str) {
+        self.lock().aliases.remove(alias);
+    }
+
     /// The content of a room's current state event.
     pub(crate) fn state_of(&self, room: &str, kind: &str, key: &str) -> Option<serde_json::Value> {
         self.lock().rooms.get(room)?.state_event(kind, key).map(|event| event.content.clone())
