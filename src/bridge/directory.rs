@@ -34,6 +34,8 @@ struct Known {
     out: BTreeSet<PersonaId>,
     /// Whether reading has caught up: before that, what is pushed would overtake what is read.
     marked: bool,
+    /// After how many outages the server last said that the room is not encrypted.
+    plain: Option<u64>,
 }
 
 impl Directory {
@@ -85,6 +87,7 @@ impl Directory {
             lines: BTreeMap::new(),
             out: BTreeSet::new(),
             marked: false,
+            plain: None,
         })
     }
 
@@ -176,10 +179,13 @@ impl Directory {
         self.known(room).marked = true;
     }
 
-    /// Reading has to catch up again, in one room or in all, before mail is fed.
+    /// Reading has to catch up again, in one room or in all, before mail is fed; encryption may have come meanwhile.
     pub(crate) fn unmark(&mut self, room: Option<&OwnedRoomId>) {
         let fits = |id: &OwnedRoomId| room.is_none_or(|room| room == id);
-        self.rooms.iter_mut().filter(|(id, _)| fits(id)).for_each(|(_, known)| known.marked = false);
+        self.rooms.iter_mut().filter(|(id, _)| fits(id)).for_each(|(_, known)| {
+            known.marked = false;
+            known.plain = None;
+        });
     }
 
     /// The seats of a room, with what is known of where hearing begins.
@@ -282,6 +288,23 @@ impl Directory {
     /// The room is encrypted from now on.
     pub(crate) fn encrypted(&mut self, room: &OwnedRoomId) {
         self.known(room).room.encrypted = true;
+    }
+
+    /// The server says, after so many outages, that the room is not encrypted.
+    pub(crate) fn plain(&mut self, room: &OwnedRoomId, outages: u64) {
+        self.known(room).plain = Some(outages);
+    }
+
+    /// Whether the room is known not to be encrypted, and nothing was missed since.
+    pub(crate) fn is_plain(&self, room: &OwnedRoomId, outages: u64) -> bool {
+        self.rooms.get(room).is_some_and(|known| !known.room.encrypted && known.plain == Some(outages))
+    }
+
+    /// Those who may read a room: joined by the server's word. Conduit hides for ever what somebody asks for too early.
+    pub(crate) fn readers(&self, room: &OwnedRoomId) -> Vec<OwnedUserId> {
+        let Some(room) = self.room(room) else { return Vec::new() };
+        let seated = self.personas.iter().filter(|persona| room.seats.contains_key(&persona.id));
+        seated.map(|persona| persona.user.clone()).filter(|user| room.members.contains_key(user)).collect()
     }
 
     /// Whether the room is known to be encrypted.

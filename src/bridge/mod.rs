@@ -106,6 +106,7 @@ mod calls;
 pub mod clock;
 mod deliver;
 mod directory;
+mod encryption;
 mod halt;
 mod identities;
 mod invites;

@@ -11,9 +11,10 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use tokio::sync::mpsc;
 
 use super::BridgeError;
+use super::calls::Failed;
+use super::encryption;
 use super::shared::Shared;
 use crate::conversation::{Batch, Millis};
-use crate::homeserver::client::CallError;
 
 /// How often typing is renewed; the client asks for 30 s each time.
 const RENEW: Duration = Duration::from_secs(20);
@@ -74,7 +75,7 @@ impl Presence {
     }
 }
 
-type Showing = BoxFuture<'static, Result<(), CallError>>;
+type Showing = BoxFuture<'static, Result<(), Failed>>;
 
 /// Shows signals until the service has drained.
 pub(crate) async fn run(
@@ -89,8 +90,10 @@ pub(crate) async fn run(
             biased;
             () = shared.drained.cancelled() => return Ok(()),
             Some(shown) = showing.next(), if !showing.is_empty() => {
-                if let Err(error) = shown {
-                    tracing::debug!(%error, "a signal was not shown");
+                match shown {
+                    Ok(()) => {}
+                    Err(Failed::Call(error)) => tracing::debug!(%error, "a signal was not shown"),
+                    Err(Failed::Bridge(error)) => return Err(error),
                 }
             }
             Some(signal) = signals.recv() => {
@@ -130,24 +133,27 @@ fn renewals(shared: &Shared, typing: &mut BTreeMap<(OwnedUserId, OwnedRoomId), M
 fn show(shared: &Arc<Shared>, signal: Signal) -> Showing {
     let shared = shared.clone();
     Box::pin(async move {
-        if is_hidden(&shared, &signal) {
+        if is_hidden(&shared, &signal).await? {
             return Ok(());
         }
         match signal {
             Signal::Typing { user, room, on } => {
-                shared.client.typing(&shared.identity(&user), &room, on).await
+                shared.client.typing(&shared.identity(&user), &room, on).await?;
             }
             Signal::Read { user, room, event } => {
-                shared.client.receipt(&shared.identity(&user), &room, &event).await
+                shared.client.receipt(&shared.identity(&user), &room, &event).await?;
             }
         }
+        Ok(())
     })
 }
 
-/// In an encrypted room nothing is shown any more; what was shown before is taken back.
-fn is_hidden(shared: &Shared, signal: &Signal) -> bool {
+/// In an encrypted room, or before it is known to be none, nothing is shown; what was shown before is taken back.
+async fn is_hidden(shared: &Shared, signal: &Signal) -> Result<bool, Failed> {
     match signal {
-        Signal::Typing { on: false, .. } => false,
-        Signal::Typing { room, .. } | Signal::Read { room, .. } => shared.directory().is_encrypted(room),
+        Signal::Typing { on: false, .. } => Ok(false),
+        Signal::Typing { user, room, .. } | Signal::Read { user, room, .. } => {
+            encryption::is_encrypted(shared, &shared.identity(user), room).await
+        }
     }
 }

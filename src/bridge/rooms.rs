@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId};
 
 use super::calls::{fatal, patiently};
+use super::encryption;
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig, RoomKind};
 use crate::conversation::{Level, PersonaId};
@@ -269,31 +270,8 @@ pub(crate) async fn take_seat(
             shared.directory().joined(&row.room, &user);
         }
     }
-    look_for_encryption(shared, &identity, &row.room).await?;
+    // Some servers say nothing of a room's state from before she came.
+    encryption::learn(shared, &row.room).await?;
     shared.poke(super::shared::Poke::Room(row.room));
-    Ok(())
-}
-
-/// Some servers say nothing of a room's state from before she came, so it is asked for.
-async fn look_for_encryption(
-    shared: &Arc<Shared>,
-    identity: &Identity,
-    room: &OwnedRoomId,
-) -> Result<(), BridgeError> {
-    let state = shared.client.state(identity, room, "m.room.encryption", "").await;
-    if !matches!(state, Ok(Some(_))) {
-        return Ok(());
-    }
-    let notice = {
-        let mut directory = shared.directory();
-        directory.encrypted(room);
-        super::translate::encrypted_notice(shared, &directory, room)
-    };
-    shared.store.note_encrypted(room.clone()).await?;
-    if let Some(crate::store::Effect::Once { key, says }) = notice
-        && shared.store.say_once(key, says, shared.clock.now()).await?
-    {
-        shared.outbox.notify_one();
-    }
     Ok(())
 }

@@ -78,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) signals: mpsc::UnboundedSender<Signal>,
     last_transaction: AtomicU64,
     missed: AtomicBool,
+    outages: Arc<AtomicU64>,
     identities: Mutex<BTreeMap<OwnedUserId, Identity>>,
     unjoined: Mutex<BTreeSet<(PersonaId, OwnedRoomAliasId)>>,
     mode: Mutex<Mode>,
@@ -112,7 +113,9 @@ impl Shared {
         let (read_back, read) = mpsc::channel(4);
         let readiness = Arc::new(Readiness::new());
         let tally = Arc::new(Tally::default());
-        let watched = |inner| Watched::new(inner, pokes.clone(), readiness.clone(), tally.clone());
+        let outages = Arc::new(AtomicU64::new(0));
+        let watched =
+            |inner| Watched::new(inner, outages.clone(), pokes.clone(), readiness.clone(), tally.clone());
         let client = client.for_run(clock.now().0).through(|inner| Arc::new(watched(inner)));
         let (signals, signalled) = mpsc::unbounded_channel();
         let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
@@ -130,6 +133,7 @@ impl Shared {
             last_transaction: AtomicU64::new(clock.now().0),
             // It may have failed to reach us while we were away.
             missed: AtomicBool::new(true),
+            outages,
             identities: Mutex::default(),
             unjoined: Mutex::default(),
             mode: Mutex::new(Mode::Masquerade),
@@ -234,6 +238,11 @@ impl Shared {
     /// When the last transaction came, or the service began.
     pub(crate) fn last_transaction(&self) -> Millis {
         Millis(self.last_transaction.load(Ordering::Relaxed))
+    }
+
+    /// How often the homeserver fell silent.
+    pub(crate) fn outages(&self) -> u64 {
+        self.outages.load(Ordering::Relaxed)
     }
 
     /// Reading back found what no transaction brought.

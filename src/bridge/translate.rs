@@ -6,7 +6,8 @@ use ruma::{OwnedEventId, OwnedRoomId};
 
 use super::BridgeError;
 use super::directory::Directory;
-use super::shared::{InviteWork, Poke, SayTarget, Shared, notice};
+use super::encryption;
+use super::shared::{InviteWork, Poke, Shared};
 use crate::conversation::address::{Hearing, Known, OWN, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
@@ -254,27 +255,6 @@ fn encrypted(shared: &Shared, event: &Event) -> Vec<Effect> {
     let mut directory = shared.directory();
     directory.encrypted(&event.room);
     let mut out = vec![Effect::Encrypted(event.room.clone())];
-    out.extend(encrypted_notice(shared, &directory, &event.room));
+    out.extend(encryption::notice_of(shared, &directory, &event.room));
     out
-}
-
-/// The fact behind the one notice in an encrypted room.
-pub(crate) fn encrypted_cause(room: &OwnedRoomId) -> String {
-    format!("encrypted:{room}")
-}
-
-/// The one notice that is ever sent into an encrypted room, by its first Persona.
-pub(crate) fn encrypted_notice(shared: &Shared, directory: &Directory, room: &OwnedRoomId) -> Option<Effect> {
-    let known = directory.room(room)?;
-    let first = directory.personas.iter().find(|persona| known.seats.contains_key(&persona.id))?;
-    let key = encrypted_cause(room);
-    let text = format!(
-        "I cannot read encrypted rooms yet, so I hear nothing here. To talk to me, start a direct chat with {} \
-         with encryption switched off (in Element: Start chat, then the settings of the new room before the \
-         first message).",
-        first.user
-    );
-    let target = SayTarget { room, kind: "m.room.message", cause: &key, part: "0" };
-    let say = shared.say(&first.user, target, &notice(&text));
-    Some(Effect::Once { key, says: vec![say] })
 }

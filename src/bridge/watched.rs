@@ -1,7 +1,7 @@
 //! Notices when the homeserver comes back: what it may have lost meanwhile is read back at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -16,19 +16,22 @@ use crate::homeserver::client::{Transport, TransportError};
 pub(crate) struct Watched {
     inner: Arc<dyn Transport>,
     silent: AtomicBool,
+    outages: Arc<AtomicU64>,
     pokes: mpsc::UnboundedSender<Poke>,
     readiness: Arc<Readiness>,
     tally: Arc<Tally>,
 }
 
 impl Watched {
+    /// Counts in `outages` how often the homeserver fell silent.
     pub(crate) fn new(
         inner: Arc<dyn Transport>,
+        outages: Arc<AtomicU64>,
         pokes: mpsc::UnboundedSender<Poke>,
         readiness: Arc<Readiness>,
         tally: Arc<Tally>,
     ) -> Self {
-        Self { inner, silent: AtomicBool::new(false), pokes, readiness, tally }
+        Self { inner, silent: AtomicBool::new(false), outages, pokes, readiness, tally }
     }
 
     /// What an answer shows to be well.
@@ -55,7 +58,11 @@ impl Transport for Watched {
                 self.note(answer.status());
             }
             match &answer {
-                Err(_) => self.silent.store(true, Ordering::Relaxed),
+                Err(_) => {
+                    if !self.silent.swap(true, Ordering::Relaxed) {
+                        self.outages.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
                 Ok(_) if self.silent.swap(false, Ordering::Relaxed) => {
                     // Without a reconciler any more there is nothing to read back.
                     let _ = self.pokes.send(Poke::All);
@@ -101,13 +108,15 @@ mod tests {
         readiness.say("homeserver", "it does not answer");
         let tally = Arc::new(Tally::default());
         let answers = Arc::new(Answers(Mutex::new(answers)));
-        let watched = Watched::new(answers, pokes, readiness, tally.clone());
+        let outages = Arc::new(AtomicU64::new(0));
+        let watched = Watched::new(answers, outages.clone(), pokes, readiness, tally.clone());
         let mut asked = Vec::new();
         for _ in 0..5 {
             let _ = watched.call(http::Request::new(Vec::new())).await;
             asked.push(poked.try_recv().is_ok());
         }
         assert_eq!(asked, [false, false, false, true, false]);
+        assert_eq!(outages.load(Ordering::Relaxed), 1);
         assert_eq!(*shown.borrow_and_update(), Ok(()), "an answer shows that it answers");
         assert_eq!(tally.answered(), 3);
     }

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::BridgeError;
 use super::calls::Failed;
+use super::encryption;
 use super::seats;
 use super::shared::{Poke, Shared};
 use crate::homeserver::client::CallErrorKind;
@@ -103,6 +104,7 @@ async fn rooms_pass(shared: &Arc<Shared>, asked: BTreeSet<Poke>) -> Result<bool,
 async fn look_at(shared: &Arc<Shared>, rooms: Vec<OwnedRoomId>) -> Result<bool, BridgeError> {
     let mut good = true;
     for room in rooms {
+        good &= encryption::learn(shared, &room).await?;
         match look(shared, &room).await {
             Ok(new) if new > 0 => {
                 tracing::info!(%room, new, "read back what no transaction brought");

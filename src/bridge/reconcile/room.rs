@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedRoomId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -38,7 +38,8 @@ struct Hidden {
 /// Looks at one room through each Persona in it until one can read it; answers how much mail was new.
 pub(super) async fn look(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<usize, Failed> {
     let (mut refused, mut hidden) = (None, None);
-    for reader in readers(shared, room) {
+    let readers = shared.directory().readers(room);
+    for reader in readers {
         match read_room(shared, room, &shared.identity(&reader)).await {
             Ok(Read::Whole(new)) => return Ok(new),
             Ok(Read::Hidden(from)) => hidden = Some(from),
@@ -51,14 +52,6 @@ pub(super) async fn look(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<usi
         (None, Some(error)) => Err(error.into()),
         (None, None) => Ok(0),
     }
-}
-
-/// Those who may read a room: joined by the server's word. Conduit hides for ever what somebody asks for too early.
-fn readers(shared: &Shared, room: &OwnedRoomId) -> Vec<OwnedUserId> {
-    let directory = shared.directory();
-    let Some(room) = directory.room(room) else { return Vec::new() };
-    let seated = directory.personas.iter().filter(|persona| room.seats.contains_key(&persona.id));
-    seated.map(|persona| persona.user.clone()).filter(|user| room.members.contains_key(user)).collect()
 }
 
 async fn read_room(shared: &Arc<Shared>, room: &OwnedRoomId, reader: &Identity) -> Result<Read, Failed> {
@@ -279,9 +272,9 @@ async fn take(
 /// Those of us who are invited by one of the events and have no seat yet.
 fn invited(shared: &Shared, events: &[Event]) -> Vec<PersonaId> {
     let directory = shared.directory();
-    let invites = events.iter().filter_map(|event| match &event.content {
-        Content::Member(member) if member.membership == Membership::Invite => Some((event, member)),
-        _ => None,
+    let invites = events.iter().filter_map(|event| {
+        let Content::Member(member) = &event.content else { return None };
+        (member.membership == Membership::Invite).then_some((event, member))
     });
     let unseated = invites.filter_map(|(event, member)| {
         let persona = &directory.persona(&member.user)?.id;

@@ -74,7 +74,8 @@ impl Client {
         let request = get_state_event_for_key::v3::Request::new(room.to_owned(), kind.into(), key.to_owned());
         match self.ask("state", Speaker::As(identity), request).await {
             Ok(content) => Ok(Some(content)),
-            Err(error) if error.kind == CallErrorKind::NotFound => Ok(None),
+            // A 404 without that errcode is some other fault on the way.
+            Err(error) if error.kind == CallErrorKind::NotFound && error.errcode == "M_NOT_FOUND" => Ok(None),
             Err(error) => Err(error),
         }
     }

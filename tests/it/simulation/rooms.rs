@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use persona_bridge::bridge::{BridgeError, RoomKind};
 use persona_bridge::conversation::{Level, RegisterName};
-use serde_json::json;
 
 use super::stage::{BOT, BRAGE, EIR, Stage, counts, is_joined, on_both, swarm};
 use super::world::World;
@@ -334,91 +333,6 @@ fn a_control_room_that_is_gone_stops_the_start_with_the_remedy() {
         assert!(matches!(error, BridgeError::ControlRoomGone { .. }), "{error}");
         assert!(error.to_string().contains("Set [store] path to a new folder"), "{error}");
     });
-}
-
-#[test]
-fn an_encrypted_dm_gets_one_plain_notice_ever_and_nothing_else() {
-    on_both(|flavour| {
-        let mut world = World::new(flavour);
-        let room = world.play(async |stage| {
-            stage.swarm().await;
-            let room = stage.alice().create_encrypted_dm(EIR);
-            stage.joins(&room, EIR).await;
-            stage.said(&room, EIR, 1).await;
-            room
-        });
-        for _ in 0..2 {
-            world.home.lose_idempotency();
-            world.play(async |stage| {
-                stage.swarm().await;
-                let content = json!({ "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x" });
-                stage.alice().say_content(&room, "m.room.encrypted", content);
-                stage.alice().say(&room, "a plain word in an encrypted room");
-                stage.alice().encrypt(&room);
-                stage.calm().await;
-            });
-        }
-        let bodies = world.home.bodies(&room, EIR);
-        assert_eq!(bodies.len(), 1, "{bodies:?}");
-        assert!(bodies[0].contains("encrypted") && bodies[0].contains(EIR), "{bodies:?}");
-        let notice =
-            world.home.timeline(&room).into_iter().find(|e| e.sender == EIR && e.kind == "m.room.message");
-        assert_eq!(notice.expect("it was sent").content["msgtype"], "m.notice");
-        assert_eq!(world.fed("eir"), []);
-        assert!(world.home.typing().iter().all(|(at, ..)| *at != room));
-        assert!(world.home.receipts().iter().all(|(at, ..)| *at != room));
-    });
-}
-
-#[test]
-fn encryption_that_comes_later_ends_all_but_the_notice() {
-    on_both(|flavour| {
-        let mut world = World::new(flavour);
-        world.script = std::sync::Arc::new(|_, _| persona_bridge::mind::scripted::Scripted {
-            thinking: Duration::from_millis(200),
-            ..super::world::usual()
-        });
-        let room = world.play(async |stage| {
-            stage.swarm().await;
-            let room = stage.dm(&stage.alice(), EIR).await;
-            stage.alice().say(&room, "first");
-            stage.until("she thinks", || stage.thoughts("eir") == 1).await;
-            stage.pass(20).await;
-            stage.alice().encrypt(&room);
-            stage.pass(20).await;
-            stage.alice().say(&room, "second");
-            stage.pass(2_000).await;
-            room
-        });
-        let bodies = world.home.bodies(&room, EIR);
-        assert_eq!(bodies.len(), 1, "{bodies:?}");
-        assert!(bodies[0].contains("encrypted"), "{bodies:?}");
-        assert_eq!(world.fed("eir").len(), 1, "her session is not bothered with a reply that has no place");
-        let shown: Vec<bool> =
-            world.home.typing().into_iter().filter(|(at, ..)| *at == room).map(|t| t.2).collect();
-        assert_eq!(shown.last(), Some(&false), "typing ends: {shown:?}");
-    });
-}
-
-#[test]
-fn mail_that_waits_when_encryption_comes_is_answered_nowhere_in_that_room() {
-    let mut world = World::new(Flavour::Synapse);
-    world.config.settle.quiet = Duration::from_millis(300);
-    world.config.settle.cap = Duration::from_millis(900);
-    let room = world.play(async |stage| {
-        stage.swarm().await;
-        let room = stage.dm(&stage.alice(), EIR).await;
-        stage.alice().say(&room, "first");
-        stage.pass(50).await;
-        stage.alice().encrypt(&room);
-        stage.pass(3_000).await;
-        room
-    });
-    let bodies = world.home.bodies(&room, EIR);
-    assert_eq!(bodies.len(), 1, "{bodies:?}");
-    assert!(bodies[0].contains("encrypted"), "{bodies:?}");
-    assert!(world.home.typing().iter().all(|(at, ..)| *at != room), "{:?}", world.home.typing());
-    assert!(world.home.receipts().iter().all(|(at, ..)| *at != room), "{:?}", world.home.receipts());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! From the outbox to the rooms: the oldest say of each room, with its transaction id, until taken or refused for good.
 
+mod attempt;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +9,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::OwnedRoomId;
 
 use super::BridgeError;
-use super::halt::Halt;
-use super::shared::{Shared, thaw};
-use crate::conversation::invite::Decision;
-use crate::conversation::{Membership, Millis, RequestId};
-use crate::homeserver::client::{CallError, CallErrorKind, Identity};
+use super::shared::{SayTarget, Shared, thaw};
+use crate::conversation::{Millis, RequestId};
 use crate::homeserver::content;
 use crate::store::{NewSay, Say};
+use attempt::{Tried, attempt};
 
 /// The first delay after a failure; it doubles up to [`LONGEST`].
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -26,25 +26,6 @@ const LONGEST: Duration = Duration::from_secs(60);
 const SERVER_FAULTS: u32 = 10;
 /// How many rooms are sent to at once.
 const AT_ONCE: usize = 16;
-
-/// What became of one try.
-enum Tried {
-    Sent(OwnedEventId),
-    Later {
-        after: Option<Duration>,
-        uncertain: bool,
-        server_fault: bool,
-        reached: bool,
-    },
-    TooLarge,
-    /// It stands there already, as what event is not known.
-    Done,
-    Park(String),
-    /// She is not in the room any more.
-    Gone,
-    /// Only our cache was stale: she has joined again.
-    Rejoined,
-}
 
 /// How a room's head has fared in this process.
 #[derive(Debug, Default, Clone)]
@@ -193,7 +174,7 @@ impl Deliver {
         let smaller = parts.iter().enumerate().map(|(index, content)| {
             let part = format!("{}.{}", say.say.part, index + 1);
             let NewSay { sender, room, kind, cause, .. } = &say.say;
-            let target = super::shared::SayTarget { room, kind, cause, part: &part };
+            let target = SayTarget { room, kind, cause, part: &part };
             self.shared.say(sender, target, content)
         });
         let smaller = smaller.collect();
@@ -230,106 +211,4 @@ impl Deliver {
 
 fn backoff(tries: u32) -> Duration {
     SHORTEST.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(LONGEST)
-}
-
-/// One try: proof of an earlier one first where that is uncertain, then the PUT.
-async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Result<Tried, BridgeError> {
-    if let Some(event) = shared.store.sent_event(&say.say.request)? {
-        return Ok(Tried::Sent(event));
-    }
-    let identity = shared.identity(&say.say.sender);
-    let NewSay { room, request, kind, body, cause, .. } = &say.say;
-    if shared.directory().is_encrypted(room) && *cause != super::translate::encrypted_cause(room) {
-        return Ok(Tried::Park("the room is encrypted now".to_owned()));
-    }
-    if trouble.uncertain {
-        match shared.client.find_sent(&identity, room, request, say.since.0).await {
-            Ok(Some(event)) => return Ok(Tried::Sent(event)),
-            Ok(None) => {}
-            Err(error) if matches!(error.kind, CallErrorKind::Forbidden | CallErrorKind::NotFound) => {}
-            Err(error) => return Ok(later(&error)),
-        }
-    }
-    match shared.client.send(&identity, room, kind, request, body).await {
-        Ok(event) => {
-            Halt::AfterPut.reached(shared.config.halt.filter(|_| say.say.sender != shared.config.bot));
-            Ok(Tried::Sent(event))
-        }
-        Err(error) => refused(shared, say, trouble, &error).await,
-    }
-}
-
-fn later(error: &CallError) -> Tried {
-    let after = if let CallErrorKind::Limited(after) = error.kind { Some(after) } else { None };
-    Tried::Later {
-        after,
-        uncertain: matches!(error.kind, CallErrorKind::Uncertain | CallErrorKind::Server),
-        server_fault: error.kind == CallErrorKind::Server,
-        reached: !matches!(error.kind, CallErrorKind::NotSent | CallErrorKind::Uncertain),
-    }
-}
-
-async fn refused(
-    shared: &Shared,
-    say: &Say,
-    trouble: &Trouble,
-    error: &CallError,
-) -> Result<Tried, BridgeError> {
-    tracing::debug!(%error, room = %say.say.room, request = %say.say.request, "a say was not taken");
-    Ok(match error.kind {
-        CallErrorKind::Limited(_)
-        | CallErrorKind::NotSent
-        | CallErrorKind::Uncertain
-        | CallErrorKind::Server => later(error),
-        CallErrorKind::Unauthorized => {
-            super::identities::renew(shared, &say.say.sender).await;
-            later(error)
-        }
-        CallErrorKind::TooLarge => Tried::TooLarge,
-        CallErrorKind::Forbidden => forbidden(shared, say, trouble).await,
-        // A duplicate annotation.
-        CallErrorKind::Already => Tried::Done,
-        CallErrorKind::NotFound | CallErrorKind::Refused => {
-            Tried::Park(format!("the homeserver refused it ({} {})", error.status, error.errcode))
-        }
-    })
-}
-
-/// Reads her membership to tell a muted or upgraded room from one she has lost.
-async fn forbidden(shared: &Shared, say: &Say, trouble: &Trouble) -> Tried {
-    let identity = shared.identity(&say.say.sender);
-    let room = &say.say.room;
-    let invited = match shared.client.membership(&identity, room).await {
-        Ok(Some(Membership::Join)) => {
-            return Tried::Park("the room does not let her speak (muted or upgraded)".to_owned());
-        }
-        Ok(Some(Membership::Ban)) => return Tried::Gone,
-        // Homeservers refuse the look to who is merely invited, too.
-        Ok(Some(Membership::Leave | Membership::Invite | Membership::Knock) | None) => {
-            is_welcome(shared, &identity, room).await
-        }
-        Err(error) => return later(&error),
-    };
-    match invited {
-        Err(error) => later(&error),
-        Ok(false) => Tried::Gone,
-        Ok(true) if trouble.rejoined => Tried::Park("she cannot join the room".to_owned()),
-        Ok(true) => match shared.client.join(&identity, room).await {
-            Ok(()) => Tried::Rejoined,
-            Err(error) if matches!(error.kind, CallErrorKind::Forbidden | CallErrorKind::NotFound) => {
-                Tried::Gone
-            }
-            Err(error) => later(&error),
-        },
-    }
-}
-
-/// Whether an invite to the room waits for her that she would take.
-async fn is_welcome(shared: &Shared, identity: &Identity, room: &OwnedRoomId) -> Result<bool, CallError> {
-    let invites = shared.client.pending_invites(identity).await?;
-    let Some(invite) = invites.into_iter().find(|invite| invite.room == *room) else { return Ok(false) };
-    let directory = shared.directory();
-    let decision =
-        super::translate::decide_invite(shared, &directory, room, &invite.sender, invite.is_direct);
-    Ok(matches!(decision, Decision::Accept(_)))
 }
