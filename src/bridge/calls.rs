@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::BridgeError;
 use super::shared::Shared;
 use crate::homeserver::client::{CallError, CallErrorKind};
+use crate::persona::ending::doubled;
 
+/// The first delay between two tries; it doubles up to [`LONGEST`].
+const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest delay between two tries.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -68,9 +71,27 @@ where
     }
 }
 
-/// 1 s, doubling, at most a minute.
-fn backoff(tries: u32) -> Duration {
-    Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(tries.min(16))).min(LONGEST)
+/// The delay before the next try when so many failed before the last.
+pub(crate) fn backoff(tries: u32) -> Duration {
+    doubled(SHORTEST, tries, LONGEST)
+}
+
+/// Makes a call again for as long as the homeserver asks to wait, each time after the delay that it gives.
+pub(crate) async fn unlimited<T, F>(shared: &Shared, call: impl Fn() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
+    loop {
+        let error = match call().await {
+            Err(error) if matches!(error.kind, CallErrorKind::Limited(_)) => error,
+            other => return other,
+        };
+        let CallErrorKind::Limited(after) = error.kind else { return Err(error) };
+        tokio::select! {
+            () = shared.drained.cancelled() => return Err(error),
+            () = shared.clock.sleep_until(Some(shared.clock.now().plus(after))) => {}
+        }
+    }
 }
 
 /// A refused call as the reason why the service cannot run.

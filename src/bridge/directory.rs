@@ -111,6 +111,11 @@ impl Directory {
         *self.bot == *user || self.persona(user).is_some()
     }
 
+    /// Whether nobody of us is known to be in a room, so that its events may mean that somebody is.
+    pub(crate) fn is_strange(&self, room: &OwnedRoomId) -> bool {
+        self.room(room).is_none_or(|room| room.seats.is_empty() && !room.members.contains_key(&self.bot))
+    }
+
     /// The lane of a room that the config names.
     pub(crate) fn configured(&self, room: &OwnedRoomId) -> Option<&Lane> {
         self.configured.get(room)
@@ -310,6 +315,17 @@ impl Directory {
     /// Whether the room is known to be encrypted.
     pub(crate) fn is_encrypted(&self, room: &OwnedRoomId) -> bool {
         self.rooms.get(room).is_some_and(|known| known.room.encrypted)
+    }
+
+    /// The direct rooms of a Persona, each with the person she talks to there, if that is known.
+    pub(crate) fn directs(&self, persona: &PersonaId) -> Vec<(OwnedRoomId, Option<OwnedUserId>)> {
+        let rooms =
+            self.rooms.values().map(|known| &known.room).filter(|room| {
+                room.seats.get(persona).is_some_and(|seat| matches!(seat.lane, Lane::Direct(_)))
+            });
+        rooms
+            .map(|room| (room.id.clone(), room.members.keys().find(|user| !self.is_ours(user)).cloned()))
+            .collect()
     }
 
     /// The rooms of a Persona's lane.

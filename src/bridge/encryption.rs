@@ -39,17 +39,12 @@ pub(crate) async fn is_encrypted(
     Ok(directory.is_encrypted(room))
 }
 
-/// Learns it in a pass, through whoever may read the room; answers whether it is known.
-pub(crate) async fn learn(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<bool, BridgeError> {
+/// Learns it in a pass, through whoever may read the room.
+pub(crate) async fn learn(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<(), Failed> {
     let readers = shared.directory().readers(room);
-    let Some(reader) = readers.first() else { return Ok(true) };
-    match is_encrypted(shared, &shared.identity(reader), room).await {
-        Ok(_) => Ok(true),
-        Err(Failed::Bridge(error)) => Err(error),
-        Err(Failed::Call(error)) => {
-            tracing::debug!(%room, %error, "whether the room is encrypted is not known: nothing is sent there");
-            Ok(false)
-        }
+    match readers.first() {
+        Some(reader) => is_encrypted(shared, &shared.identity(reader), room).await.map(drop),
+        None => Ok(()),
     }
 }
 

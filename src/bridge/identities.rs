@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ruma::{OwnedUserId, UserId};
 
 use super::BridgeError;
-use super::calls::{fatal, patiently};
+use super::calls::{fatal, patiently, unlimited};
 use super::shared::Shared;
 use crate::homeserver::client::{CallError, CallErrorKind, Identity, Mode, probe_mode};
 use crate::store::IdentityRow;
@@ -111,7 +111,7 @@ pub(crate) async fn renew(shared: &Shared, user: &OwnedUserId) {
         }
         return;
     }
-    match shared.client.login(user, DEVICE).await {
+    match unlimited(shared, || shared.client.login(user, DEVICE)).await {
         Ok(token) => {
             let profile =
                 shared.store.identity(user).ok().flatten().map(|row| row.profile).unwrap_or_default();
@@ -140,11 +140,15 @@ async fn dress(
     let who = identity(&row);
     let mut set = true;
     if let Some(name) = &name {
-        set &= shown(user, shared.client.set_display_name(&who, name).await);
+        set &= shown(user, unlimited(shared, || shared.client.set_display_name(&who, name)).await);
     }
     match (&avatar, &row.profile.1) {
-        (Some(avatar), _) => set &= shown(user, shared.client.set_avatar(&who, avatar).await),
-        (None, Some(before)) => set &= shown(user, shared.client.clear_avatar(&who, before).await),
+        (Some(avatar), _) => {
+            set &= shown(user, unlimited(shared, || shared.client.set_avatar(&who, avatar)).await)
+        }
+        (None, Some(before)) => {
+            set &= shown(user, unlimited(shared, || shared.client.clear_avatar(&who, before)).await)
+        }
         (None, None) => {}
     }
     if set {

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use ruma::OwnedRoomId;
+use ruma::{OwnedRoomId, OwnedUserId};
 use tokio::sync::mpsc;
 
 use super::BridgeError;
 use super::calls::{Failed, patiently};
 use super::rooms::{self, take_seat};
 use super::shared::{InviteWork, Shared};
-use super::translate::decide_invite;
-use crate::conversation::invite::Decision;
+use super::translate::{decide_invite, level};
+use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Lane, PersonaId};
-use crate::homeserver::client::{CallError, CallErrorKind, PendingInvite};
+use crate::homeserver::client::{CallError, CallErrorKind, Identity, PendingInvite};
 use crate::store::SeatRow;
 
 /// An invite that is being acted on: whose and where, and how it went.
-type Acting = BoxFuture<'static, ((PersonaId, OwnedRoomId), Result<(), BridgeError>)>;
+type Acting = BoxFuture<'static, ((OwnedUserId, OwnedRoomId), Result<(), BridgeError>)>;
 
 /// Acts on invites, none waiting for another, until the service has drained.
 pub(crate) async fn run(
@@ -28,7 +28,7 @@ pub(crate) async fn run(
     mut work: mpsc::UnboundedReceiver<InviteWork>,
 ) -> Result<(), BridgeError> {
     let mut acting: FuturesUnordered<Acting> = FuturesUnordered::new();
-    let mut in_hand: BTreeSet<(PersonaId, OwnedRoomId)> = BTreeSet::new();
+    let mut in_hand: BTreeSet<(OwnedUserId, OwnedRoomId)> = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
@@ -38,7 +38,7 @@ pub(crate) async fn run(
                 done?;
             }
             Some(work) = work.recv() => {
-                let invite = (work.persona.clone(), work.room.clone());
+                let invite = (work.user.clone(), work.room.clone());
                 if in_hand.insert(invite.clone()) {
                     let shared = shared.clone();
                     acting.push(Box::pin(async move { (invite, act(&shared, work).await) }));
@@ -49,12 +49,14 @@ pub(crate) async fn run(
 }
 
 async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> {
-    let InviteWork { persona, room, inviter, mut decision } = work;
-    let Some(user) = shared.user_of(&persona) else { return Ok(()) };
+    let InviteWork { user, room, inviter, is_direct } = work;
+    let persona = shared.directory().persona(&user).map(|persona| persona.id.clone());
+    let Some(persona) = persona else { return act_as_bot(shared, &room, &inviter).await };
     let identity = shared.identity(&user);
+    let mut decision = decide_invite(shared, &shared.directory(), &room, &inviter, is_direct);
     if matches!(decision, Decision::Refuse(_)) {
         rooms::look_for_unjoined(shared).await;
-        decision = decide_invite(shared, &shared.directory(), &room, &inviter, false);
+        decision = decide_invite(shared, &shared.directory(), &room, &inviter, is_direct);
     }
     match decision {
         Decision::Accept(lane) => {
@@ -66,21 +68,46 @@ async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> 
             tracing::info!(%persona, %room, "joined by invite");
             if matches!(lane, Lane::Direct(_)) {
                 let _one = shared.direct.lock().await;
-                if let Err(error) = shared.client.mark_direct(&identity, &inviter, &room).await {
-                    tracing::debug!(%error, %room, "m.direct was not set");
+                match shared.client.mark_direct(&identity, &inviter, &room).await {
+                    Ok(()) => shared.note_marked_direct(&persona, &room),
+                    Err(error) => tracing::debug!(%error, %room, "m.direct is left to the next pass"),
                 }
             }
             take_seat(shared, SeatRow { persona, room, lane, invite: None, line: None }, None).await
         }
         Decision::Refuse(reason) => {
-            let left = patiently(shared, || shared.client.leave(&identity, &room, reason)).await;
-            match left {
-                Some(Err(error)) => tracing::warn!(%persona, %room, %error, "an invite could not be refused"),
-                Some(Ok(())) => tracing::info!(%persona, %room, %inviter, reason, "an invite is refused"),
-                None => {}
-            }
+            refuse(shared, &identity, &room, reason).await;
             Ok(())
         }
+    }
+}
+
+/// The bot comes where an admin wants it, and hears nothing there; all others are told whom to invite instead.
+async fn act_as_bot(
+    shared: &Arc<Shared>,
+    room: &OwnedRoomId,
+    inviter: &OwnedUserId,
+) -> Result<(), BridgeError> {
+    let identity = shared.identity(&shared.config.bot);
+    let level = level(&shared.directory(), inviter);
+    if let Err(reason) = invite::decide_for_bot(level) {
+        refuse(shared, &identity, room, reason).await;
+        return Ok(());
+    }
+    match patiently(shared, || shared.client.join(&identity, room)).await {
+        Some(Ok(())) => tracing::info!(%room, %inviter, "the bot joined by an admin's invite"),
+        Some(Err(error)) => tracing::warn!(%room, %error, "the bot could not join by its invite"),
+        None => {}
+    }
+    Ok(())
+}
+
+async fn refuse(shared: &Shared, identity: &Identity, room: &OwnedRoomId, reason: &str) {
+    let user = &identity.user;
+    match patiently(shared, || shared.client.leave(identity, room, reason)).await {
+        Some(Err(error)) => tracing::warn!(%user, %room, %error, "an invite could not be refused"),
+        Some(Ok(())) => tracing::info!(%user, %room, reason, "an invite is refused"),
+        None => {}
     }
 }
 
@@ -88,7 +115,7 @@ async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> 
 async fn unwelcome(
     shared: &Arc<Shared>,
     persona: &PersonaId,
-    user: &ruma::OwnedUserId,
+    user: &OwnedUserId,
     room: &OwnedRoomId,
     error: &CallError,
 ) -> Result<(), BridgeError> {
@@ -100,43 +127,34 @@ async fn unwelcome(
     Ok(())
 }
 
-/// Decides the invites that a Persona has waiting at the server, as one that is pushed is decided; answers whether all
-/// could be asked for.
-pub(crate) async fn ask(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
-    let mut good = true;
-    for persona in &shared.config.personas {
-        match ask_for(shared, &persona.persona.id).await {
-            Ok(()) => {}
-            Err(Failed::Call(error)) => {
-                tracing::debug!(%error, "pending invites could not be read");
-                good = false;
-            }
-            Err(Failed::Bridge(error)) => return Err(error),
-        }
-    }
-    Ok(good)
-}
-
-/// Decides the invites that one Persona has waiting.
-pub(crate) async fn ask_for(shared: &Arc<Shared>, persona: &PersonaId) -> Result<(), Failed> {
-    let Some(user) = shared.user_of(persona) else { return Ok(()) };
-    for invite in shared.client.pending_invites(&shared.identity(&user)).await? {
-        decide(shared, persona, invite).await?;
+/// Acts on the invites that a user of ours has waiting at the server, as on one that is pushed.
+pub(crate) async fn ask_for(shared: &Arc<Shared>, user: &OwnedUserId) -> Result<(), Failed> {
+    for invite in shared.client.pending_invites(&shared.identity(user)).await? {
+        take(shared, user, invite).await?;
     }
     Ok(())
 }
 
 /// Her seat is taken before she joins, so that a crash in between loses neither the lane nor what is said meanwhile.
-async fn decide(shared: &Arc<Shared>, persona: &PersonaId, invite: PendingInvite) -> Result<(), BridgeError> {
+async fn take(shared: &Arc<Shared>, user: &OwnedUserId, invite: PendingInvite) -> Result<(), BridgeError> {
     let PendingInvite { room, sender, is_direct, event } = invite;
-    let decision = decide_invite(shared, &shared.directory(), &room, &sender, is_direct);
-    if let Decision::Accept(lane) = &decision {
-        let (persona, room, lane) = (persona.clone(), room.clone(), lane.clone());
-        let row = SeatRow { persona, room, lane, invite: event, line: None };
+    let row = {
+        let directory = shared.directory();
+        let decision = decide_invite(shared, &directory, &room, &sender, is_direct);
+        let persona = directory.persona(user).map(|persona| persona.id.clone());
+        persona.zip(decision.lane()).map(|(persona, lane)| SeatRow {
+            persona,
+            room: room.clone(),
+            lane,
+            invite: event,
+            line: None,
+        })
+    };
+    if let Some(row) = row {
         shared.store.seat(row.clone(), None).await?;
         shared.directory().seat(&row);
     }
-    let work = InviteWork { persona: persona.clone(), room, inviter: sender, decision };
+    let work = InviteWork { user: user.clone(), room, inviter: sender, is_direct };
     // The inviter's task ends only with the service.
     let _ = shared.invites.send(work);
     Ok(())

@@ -15,6 +15,7 @@ use super::calls::Failed;
 use super::encryption;
 use super::shared::Shared;
 use crate::conversation::{Batch, Millis};
+use crate::homeserver::client::CallErrorKind;
 
 /// How often typing is renewed; the client asks for 30 s each time.
 const RENEW: Duration = Duration::from_secs(20);
@@ -75,7 +76,7 @@ impl Presence {
     }
 }
 
-type Showing = BoxFuture<'static, Result<(), Failed>>;
+type Showing = BoxFuture<'static, (Signal, Result<(), Failed>)>;
 
 /// Shows signals until the service has drained.
 pub(crate) async fn run(
@@ -89,20 +90,25 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = shared.drained.cancelled() => return Ok(()),
-            Some(shown) = showing.next(), if !showing.is_empty() => {
+            Some((signal, shown)) = showing.next(), if !showing.is_empty() => {
                 match shown {
                     Ok(()) => {}
-                    Err(Failed::Call(error)) => tracing::debug!(%error, "a signal was not shown"),
+                    Err(Failed::Call(error)) => {
+                        tracing::debug!(%error, "a signal was not shown");
+                        if let CallErrorKind::Limited(after) = error.kind {
+                            showing.extend(again(&shared, &mut typing, signal, after));
+                        }
+                    }
                     Err(Failed::Bridge(error)) => return Err(error),
                 }
             }
             Some(signal) = signals.recv() => {
                 remember(&shared, &mut typing, &signal);
-                showing.push(show(&shared, signal));
+                showing.push(show(&shared, signal, Duration::ZERO));
             }
             () = shared.clock.sleep_until(next), if next.is_some() => {
                 for signal in renewals(&shared, &mut typing) {
-                    showing.push(show(&shared, signal));
+                    showing.push(show(&shared, signal, Duration::ZERO));
                 }
             }
         }
@@ -120,6 +126,20 @@ fn remember(shared: &Shared, typing: &mut BTreeMap<(OwnedUserId, OwnedRoomId), M
     }
 }
 
+/// What is made of a signal that the homeserver wants later: typing is renewed then if it still goes on.
+fn again(
+    shared: &Arc<Shared>,
+    typing: &mut BTreeMap<(OwnedUserId, OwnedRoomId), Millis>,
+    signal: Signal,
+    after: Duration,
+) -> Option<Showing> {
+    if let Signal::Typing { user, room, on: true } = signal {
+        typing.entry((user, room)).and_modify(|at| *at = shared.clock.now().plus(after));
+        return None;
+    }
+    Some(show(shared, signal, after))
+}
+
 fn renewals(shared: &Shared, typing: &mut BTreeMap<(OwnedUserId, OwnedRoomId), Millis>) -> Vec<Signal> {
     let now = shared.clock.now();
     let due = typing.iter_mut().filter(|(_, at)| **at <= now);
@@ -130,22 +150,30 @@ fn renewals(shared: &Shared, typing: &mut BTreeMap<(OwnedUserId, OwnedRoomId), M
     .collect()
 }
 
-fn show(shared: &Arc<Shared>, signal: Signal) -> Showing {
+fn show(shared: &Arc<Shared>, signal: Signal, after: Duration) -> Showing {
     let shared = shared.clone();
     Box::pin(async move {
-        if is_hidden(&shared, &signal).await? {
-            return Ok(());
+        if !after.is_zero() {
+            shared.clock.sleep_until(Some(shared.clock.now().plus(after))).await;
         }
-        match signal {
-            Signal::Typing { user, room, on } => {
-                shared.client.typing(&shared.identity(&user), &room, on).await?;
-            }
-            Signal::Read { user, room, event } => {
-                shared.client.receipt(&shared.identity(&user), &room, &event).await?;
-            }
-        }
-        Ok(())
+        let shown = show_now(&shared, &signal).await;
+        (signal, shown)
     })
+}
+
+async fn show_now(shared: &Shared, signal: &Signal) -> Result<(), Failed> {
+    if is_hidden(shared, signal).await? {
+        return Ok(());
+    }
+    match signal {
+        Signal::Typing { user, room, on } => {
+            shared.client.typing(&shared.identity(user), room, *on).await?;
+        }
+        Signal::Read { user, room, event } => {
+            shared.client.receipt(&shared.identity(user), room, event).await?;
+        }
+    }
+    Ok(())
 }
 
 /// In an encrypted room, or before it is known to be none, nothing is shown; what was shown before is taken back.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomAliasId};
 
-use super::calls::{fatal, patiently};
+use super::calls::{Failed, fatal, patiently, unlimited};
 use super::encryption;
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig, RoomKind};
@@ -92,7 +92,7 @@ async fn make(
     }
 }
 
-/// Seats every Persona in her configured rooms; what cannot be joined is told and tried again by each pass.
+/// Seats every Persona in her configured rooms; what cannot be joined is told and tried again.
 pub(crate) async fn configured(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
     for persona in &shared.config.personas {
         for alias in &persona.rooms {
@@ -111,12 +111,28 @@ pub(crate) async fn configured(shared: &Arc<Shared>) -> Result<bool, BridgeError
     Ok(true)
 }
 
-/// Tries again what could not be joined at start; where she came in by an invite meanwhile, nothing is left to do.
-pub(crate) async fn unjoined(shared: &Arc<Shared>) -> Result<(), BridgeError> {
+/// Tries again, as often as rooms are read back, what could not be joined at start; until the service has drained.
+pub(crate) async fn join_late(shared: Arc<Shared>) -> Result<(), BridgeError> {
+    loop {
+        let next = shared.clock.now().plus(shared.config.reconcile);
+        tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            () = shared.clock.sleep_until(Some(next)) => {}
+        }
+        tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            done = unjoined(&shared) => done?,
+        }
+    }
+}
+
+/// Where she came in by an invite meanwhile, nothing is left to do.
+async fn unjoined(shared: &Arc<Shared>) -> Result<(), BridgeError> {
     let waiting = shared.unjoined().clone();
     for (id, alias) in waiting {
         let persona = shared.config.personas.iter().find(|persona| persona.persona.id == id);
         let (Some(persona), Some(kind)) = (persona, shared.config.rooms.get(&alias)) else { continue };
+        know(shared, &alias, kind).await;
         if seat(shared, persona, &alias, kind).await?.is_ok() {
             shared.unjoined().remove(&(id, alias));
         }
@@ -260,7 +276,7 @@ pub(crate) async fn take_seat(
     shared.directory().seat(&row);
     let Some(user) = user else { return Ok(()) };
     let identity = shared.identity(&user);
-    match shared.client.joined_members(&identity, &row.room).await {
+    match unlimited(shared, || shared.client.joined_members(&identity, &row.room)).await {
         Ok(members) => {
             shared.directory().set_members(&row.room, &members);
             shared.store.set_members(row.room.clone(), members, shared.clock.now()).await?;
@@ -271,7 +287,11 @@ pub(crate) async fn take_seat(
         }
     }
     // Some servers say nothing of a room's state from before she came.
-    encryption::learn(shared, &row.room).await?;
+    match encryption::learn(shared, &row.room).await {
+        Ok(()) => {}
+        Err(Failed::Call(error)) => tracing::debug!(room = %row.room, %error, "its encryption is not known"),
+        Err(Failed::Bridge(error)) => return Err(error),
+    }
     shared.poke(super::shared::Poke::Room(row.room));
     Ok(())
 }

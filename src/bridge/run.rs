@@ -79,6 +79,7 @@ pub async fn run(parts: Parts) -> Result<(), BridgeError> {
         spawn(&mut tasks, "presence", presence::run(shared.clone(), signals));
         spawn(&mut tasks, "invites", invites::run(shared.clone(), invited));
         spawn(&mut tasks, "reconcile", reconcile::run(shared.clone(), pokes));
+        spawn(&mut tasks, "late joins", rooms::join_late(shared.clone()));
         spawn(&mut tasks, "silence", silence::run(shared.clone()));
         spawn(&mut tasks, "forget", forget(shared.clone()));
         spawn(&mut tasks, "tally", tally::run(shared.clone()));

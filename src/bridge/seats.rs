@@ -5,35 +5,22 @@ use std::sync::Arc;
 
 use ruma::OwnedRoomId;
 
+use super::calls::Failed;
 use super::rooms::take_seat;
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig};
 use crate::conversation::{Lane, Membership, PersonaId};
-use crate::homeserver::client::Identity;
+use crate::homeserver::client::{CallError, Identity};
 use crate::store::SeatRow;
 
-/// Seats Personas where they are joined and unseats them where they are not; answers whether all could be asked.
-pub(crate) async fn compare(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
-    let mut good = true;
-    for persona in &shared.config.personas {
-        let identity = shared.identity(&persona.persona.user);
-        match shared.client.joined_rooms(&identity).await {
-            Ok(joined) => compare_one(shared, persona, &identity, joined.into_iter().collect()).await?,
-            Err(error) => {
-                tracing::debug!(persona = %persona.persona.id, %error, "joined rooms could not be read");
-                good = false;
-            }
-        }
-    }
-    Ok(good)
-}
-
-async fn compare_one(
-    shared: &Arc<Shared>,
-    persona: &PersonaConfig,
-    identity: &Identity,
-    joined: BTreeSet<OwnedRoomId>,
-) -> Result<(), BridgeError> {
+/// Seats a Persona where she is joined and unseats her where she is not; one room that fails keeps no other waiting.
+pub(crate) async fn compare(shared: &Arc<Shared>, id: &PersonaId) -> Result<(), Failed> {
+    let Some(persona) = shared.config.personas.iter().find(|persona| persona.persona.id == *id) else {
+        return Ok(());
+    };
+    let identity = &shared.identity(&persona.persona.user);
+    let joined: BTreeSet<OwnedRoomId> = shared.client.joined_rooms(identity).await?.into_iter().collect();
+    let mut outcome = Outcome::default();
     let seated: BTreeSet<OwnedRoomId> = {
         let directory = shared.directory();
         let sits = |room: &OwnedRoomId| {
@@ -43,7 +30,7 @@ async fn compare_one(
     };
     let control = shared.store.control_room()?;
     for room in joined.difference(&seated).filter(|room| Some(*room) != control.as_ref()) {
-        sit_down(shared, &persona.persona.id, identity, room).await?;
+        outcome.note(sit_down(shared, id, identity, room).await)?;
     }
     for room in joined.intersection(&seated) {
         let row = unlisted(shared, persona, room);
@@ -52,7 +39,46 @@ async fn compare_one(
         }
     }
     for room in seated.difference(&joined) {
-        stand_up(shared, &persona.persona.id, identity, room).await?;
+        outcome.note(stand_up(shared, id, identity, room).await)?;
+    }
+    outcome.note(mark_direct(shared, id, identity, &joined).await)?;
+    outcome.0.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The last call that failed, if one did.
+#[derive(Default)]
+struct Outcome(Option<CallError>);
+
+impl Outcome {
+    fn note(&mut self, done: Result<(), Failed>) -> Result<(), BridgeError> {
+        match done {
+            Ok(()) => {}
+            Err(Failed::Call(error)) => self.0 = Some(error),
+            Err(Failed::Bridge(error)) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Marks her direct rooms as such with the server, once in each run: a store that is made anew knows them by that.
+async fn mark_direct(
+    shared: &Arc<Shared>,
+    id: &PersonaId,
+    identity: &Identity,
+    joined: &BTreeSet<OwnedRoomId>,
+) -> Result<(), Failed> {
+    let directs = shared.directory().directs(id).into_iter().filter(|(room, _)| joined.contains(room));
+    let unmarked: Vec<_> = directs.filter(|(room, _)| !shared.is_marked_direct(id, room)).collect();
+    if unmarked.is_empty() {
+        return Ok(());
+    }
+    let marked = shared.client.direct_rooms(identity).await?;
+    for (room, with) in unmarked {
+        if let Some(with) = with.filter(|_| !marked.contains(&room)) {
+            let _one = shared.direct.lock().await;
+            shared.client.mark_direct(identity, &with, &room).await?;
+        }
+        shared.note_marked_direct(id, &room);
     }
     Ok(())
 }
@@ -71,14 +97,13 @@ async fn sit_down(
     persona: &PersonaId,
     identity: &Identity,
     room: &OwnedRoomId,
-) -> Result<(), BridgeError> {
+) -> Result<(), Failed> {
     let configured = shared.directory().configured(room).cloned();
     let lane = match configured {
         Some(lane) => lane,
         None => {
             // Where it cannot be read she is seated by the next pass: a direct chat must never share a lane.
-            let Ok(direct) = shared.client.direct_rooms(identity).await else { return Ok(()) };
-            if direct.contains(room) {
+            if shared.client.direct_rooms(identity).await?.contains(room) {
                 Lane::Direct(room.clone())
             } else if let Some(register) = &shared.config.default_register {
                 Lane::Register(register.clone())
@@ -86,12 +111,12 @@ async fn sit_down(
                 let text = format!(
                     "{persona} is in {room}, which is no room of the config and no direct chat: unheard"
                 );
-                return shared.tell(&format!("unheard:{persona}:{room}"), &text).await;
+                return Ok(shared.tell(&format!("unheard:{persona}:{room}"), &text).await?);
             }
         }
     };
     let row = SeatRow { persona: persona.clone(), room: room.clone(), lane, invite: None, line: None };
-    take_seat(shared, row, None).await
+    Ok(take_seat(shared, row, None).await?)
 }
 
 /// She is not joined where she has a seat: an invite that waits keeps it, a leave or ban ends it.
@@ -100,20 +125,20 @@ async fn stand_up(
     persona: &PersonaId,
     identity: &Identity,
     room: &OwnedRoomId,
-) -> Result<(), BridgeError> {
-    match shared.client.membership(identity, room).await {
-        Ok(Some(Membership::Leave | Membership::Ban)) => {}
-        _ => return Ok(()),
+) -> Result<(), Failed> {
+    let membership = shared.client.membership(identity, room).await?;
+    if !matches!(membership, Some(Membership::Leave | Membership::Ban)) {
+        return Ok(());
     }
     // Some servers tell nothing of an invite that waits.
-    match shared.client.pending_invites(identity).await {
-        Ok(invites) if !invites.iter().any(|invite| invite.room == *room) => {}
-        _ => return Ok(()),
+    let invites = shared.client.pending_invites(identity).await?;
+    if invites.iter().any(|invite| invite.room == *room) {
+        return Ok(());
     }
     shared.directory().unseat(persona, room);
     let dropped = shared.store.unseat(persona, identity.user.clone(), room.clone()).await?;
     let text = format!(
         "{persona} is not in {room} any more and comes back only by invite; {dropped} unsent messages were dropped"
     );
-    shared.tell(&format!("gone:{persona}:{room}:{}", shared.clock.now().0), &text).await
+    Ok(shared.tell(&format!("gone:{persona}:{room}:{}", shared.clock.now().0), &text).await?)
 }

@@ -47,10 +47,12 @@ pub(crate) struct ReadBack {
 /// An invite to be acted on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InviteWork {
-    pub(crate) persona: PersonaId,
+    /// Who of us is invited: a Persona or the bot.
+    pub(crate) user: OwnedUserId,
     pub(crate) room: OwnedRoomId,
     pub(crate) inviter: OwnedUserId,
-    pub(crate) decision: crate::conversation::invite::Decision,
+    /// Whether to a direct chat.
+    pub(crate) is_direct: bool,
 }
 
 /// A Persona's wake-up and what others ask of her loop.
@@ -81,6 +83,7 @@ pub(crate) struct Shared {
     outages: Arc<AtomicU64>,
     identities: Mutex<BTreeMap<OwnedUserId, Identity>>,
     unjoined: Mutex<BTreeSet<(PersonaId, OwnedRoomAliasId)>>,
+    marked_direct: Mutex<BTreeSet<(PersonaId, OwnedRoomId)>>,
     mode: Mutex<Mode>,
     /// Held while a user's `m.direct` is read and written.
     pub(crate) direct: tokio::sync::Mutex<()>,
@@ -136,6 +139,7 @@ impl Shared {
             outages,
             identities: Mutex::default(),
             unjoined: Mutex::default(),
+            marked_direct: Mutex::default(),
             mode: Mutex::new(Mode::Masquerade),
             direct: tokio::sync::Mutex::default(),
             soft,
@@ -156,6 +160,18 @@ impl Shared {
     /// Configured rooms that could not be joined at start.
     pub(crate) fn unjoined(&self) -> MutexGuard<'_, BTreeSet<(PersonaId, OwnedRoomAliasId)>> {
         self.unjoined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a direct room is known to be marked as such with the server.
+    pub(crate) fn is_marked_direct(&self, persona: &PersonaId, room: &OwnedRoomId) -> bool {
+        let marked = self.marked_direct.lock().unwrap_or_else(PoisonError::into_inner);
+        marked.contains(&(persona.clone(), room.clone()))
+    }
+
+    /// A direct room is marked as such with the server.
+    pub(crate) fn note_marked_direct(&self, persona: &PersonaId, room: &OwnedRoomId) {
+        let mut marked = self.marked_direct.lock().unwrap_or_else(PoisonError::into_inner);
+        marked.insert((persona.clone(), room.clone()));
     }
 
     /// Reading a room has caught up: its mail may be fed.

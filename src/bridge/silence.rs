@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::BridgeError;
 use super::clock::draw;
 use super::shared::{Poke, Shared};
-use crate::homeserver::client::{CallErrorKind, Mode};
+use crate::homeserver::client::{CallError, CallErrorKind, Mode};
 
 /// Silence after which the homeserver is asked to ping us.
 const QUIET: Duration = Duration::from_secs(60);
@@ -24,8 +24,15 @@ pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     let mut failures = 0;
     loop {
         let now = shared.clock.now();
+        let mut limit = Duration::ZERO;
         if good != Some(true) || now.since(shared.last_transaction()) >= QUIET {
-            let answer = ping(&shared).await;
+            let answer = match ping(&shared).await {
+                Ok(answer) => answer,
+                Err(after) => {
+                    limit = after;
+                    good == Some(true)
+                }
+            };
             if good.is_some_and(|before| before != answer) {
                 tracing::info!(reached = answer, "the ping's answer changed, reading all rooms back");
                 shared.poke(Poke::All);
@@ -34,9 +41,9 @@ pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
             failures = if answer { 0 } else { failures + 1 };
         }
         if shared.is_behind() || (shared.mode() == Mode::Token && good == Some(false)) {
-            nudge(&shared).await;
+            limit = limit.max(nudge(&shared).await);
         }
-        let pause = if (1..HASTE).contains(&failures) { SOON } else { NUDGE };
+        let pause = if (1..HASTE).contains(&failures) { SOON } else { NUDGE }.max(limit);
         tokio::select! {
             () = shared.drained.cancelled() => return Ok(()),
             () = shared.clock.sleep_until(Some(shared.clock.now().plus(pause))) => {}
@@ -44,14 +51,16 @@ pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     }
 }
 
-async fn ping(shared: &Shared) -> bool {
+/// Whether the homeserver reaches us, or how long it wants to be left alone.
+async fn ping(shared: &Shared) -> Result<bool, Duration> {
     let txn = draw().to_string();
     match shared.client.ping(&shared.config.appservice, &txn).await {
         Ok(took) => {
             tracing::debug!(?took, "the homeserver reaches us");
             shared.readiness.clear("ping");
-            true
+            Ok(true)
         }
+        Err(CallError { kind: CallErrorKind::Limited(after), .. }) => Err(after),
         Err(error) => {
             let reason = if error.kind == CallErrorKind::NotSent {
                 "the homeserver cannot be reached".to_owned()
@@ -62,17 +71,22 @@ async fn ping(shared: &Shared) -> bool {
             if shared.readiness.say("ping", &reason) {
                 tracing::warn!(%error, "the homeserver does not reach us");
             }
-            false
+            Ok(false)
         }
     }
 }
 
-/// A state event of the bot in its control room makes such a server try its queue again.
-async fn nudge(shared: &Shared) {
-    let Ok(Some(room)) = shared.store.control_room() else { return };
+/// A state event of the bot in its control room makes such a server try its queue again; answers how long it wants to be
+/// left alone.
+async fn nudge(shared: &Shared) -> Duration {
+    let Ok(Some(room)) = shared.store.control_room() else { return Duration::ZERO };
     let bot = shared.identity(&shared.config.bot);
     let body = format!(r#"{{"at":{}}}"#, shared.clock.now().0);
-    if let Err(error) = shared.client.send_state(&bot, &room, "dev.persona_bridge.nudge", "", &body).await {
-        tracing::debug!(%error, "the nudge was not taken");
+    match shared.client.send_state(&bot, &room, "dev.persona_bridge.nudge", "", &body).await {
+        Ok(_) => Duration::ZERO,
+        Err(error) => {
+            tracing::debug!(%error, "the nudge was not taken");
+            if let CallErrorKind::Limited(after) = error.kind { after } else { Duration::ZERO }
+        }
     }
 }

@@ -169,16 +169,24 @@ fn member_changed(
         joined,
         at: event.at,
     }];
-    let Some(persona) = directory.persona(&member.user).map(|persona| persona.id.clone()) else {
-        return Ok(out);
-    };
     if path == Path::ReadBack {
         // What stands in history may be overtaken: the pass asks the server where she is now.
         return Ok(out);
     }
+    if member.membership == Membership::Invite && directory.is_ours(&member.user) {
+        effects.invites.push(InviteWork {
+            user: member.user.clone(),
+            room: event.room.clone(),
+            inviter: event.sender.clone(),
+            is_direct: member.is_direct,
+        });
+    }
+    let Some(persona) = directory.persona(&member.user).map(|persona| persona.id.clone()) else {
+        return Ok(out);
+    };
     match member.membership {
         Membership::Invite => {
-            invited(shared, &mut directory, event, &persona, member.is_direct, effects, &mut out)
+            out.extend(invited(shared, &mut directory, event, &persona, member.is_direct));
         }
         Membership::Join => {
             effects.pokes.insert(Poke::Room(event.room.clone()));
@@ -204,33 +212,24 @@ fn put_out(shared: &Shared, event: &Event, member: &Member) -> Result<Option<Eff
     Ok(telling.map(|(key, says)| Effect::Once { key, says }))
 }
 
+/// The seat of an invite that is taken.
 fn invited(
     shared: &Shared,
     directory: &mut Directory,
     event: &Event,
     persona: &PersonaId,
     is_direct: bool,
-    effects: &mut Effects,
-    out: &mut Vec<Effect>,
-) {
-    let decision = decide_invite(shared, directory, &event.room, &event.sender, is_direct);
-    if let Decision::Accept(lane) = &decision {
-        let row = SeatRow {
-            persona: persona.clone(),
-            room: event.room.clone(),
-            lane: lane.clone(),
-            invite: Some(event.id.clone()),
-            line: Some(StartLine { at: event.at, passed: false }),
-        };
-        directory.seat(&row);
-        out.push(Effect::Seat(row));
-    }
-    effects.invites.push(InviteWork {
+) -> Option<Effect> {
+    let lane = decide_invite(shared, directory, &event.room, &event.sender, is_direct).lane()?;
+    let row = SeatRow {
         persona: persona.clone(),
         room: event.room.clone(),
-        inviter: event.sender.clone(),
-        decision,
-    });
+        lane,
+        invite: Some(event.id.clone()),
+        line: Some(StartLine { at: event.at, passed: false }),
+    };
+    directory.seat(&row);
+    Some(Effect::Seat(row))
 }
 
 /// Decides an invite with what is known now.
@@ -241,14 +240,18 @@ pub(crate) fn decide_invite(
     inviter: &ruma::UserId,
     is_direct: bool,
 ) -> Decision {
-    let level = if directory.is_ours(inviter) { Level::Admin } else { directory.permissions.level(inviter) };
     invite::decide(invite::Invite {
         room,
-        level,
+        level: level(directory, inviter),
         is_direct,
         configured: directory.configured(room),
         default_register: shared.config.default_register.as_ref(),
     })
+}
+
+/// What an inviter may do; our own users may invite each other.
+pub(crate) fn level(directory: &Directory, inviter: &ruma::UserId) -> Level {
+    if directory.is_ours(inviter) { Level::Admin } else { directory.permissions.level(inviter) }
 }
 
 fn encrypted(shared: &Shared, event: &Event) -> Vec<Effect> {

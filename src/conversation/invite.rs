@@ -29,10 +29,35 @@ pub enum Decision {
     Refuse(&'static str),
 }
 
+impl Decision {
+    /// The lane of an invite that is taken.
+    pub fn lane(self) -> Option<Lane> {
+        match self {
+            Self::Accept(lane) => Some(lane),
+            Self::Refuse(_) => None,
+        }
+    }
+}
+
+/// Why nobody may invite who is blocked.
+const BLOCKED: &str = "You are not allowed to invite here; ask the operator of this bridge.";
+
+/// Decides an invite of the bot itself, which says nothing to anybody but admins.
+///
+/// # Errors
+/// The reason with which it is refused.
+pub fn decide_for_bot(level: Level) -> Result<(), &'static str> {
+    match level {
+        Level::Admin => Ok(()),
+        Level::Chat => Err("I only run this bridge; invite one of its Personas instead."),
+        Level::Block => Err(BLOCKED),
+    }
+}
+
 /// Decides an invite: by the inviter's level, then configured, direct, default register.
 pub fn decide(invite: Invite<'_>) -> Decision {
     if invite.level < Level::Chat {
-        return Decision::Refuse("You are not allowed to invite here; ask the operator of this bridge.");
+        return Decision::Refuse(BLOCKED);
     }
     if let Some(lane) = invite.configured {
         return Decision::Accept(lane.clone());
@@ -88,6 +113,13 @@ mod tests {
         let direct = Decision::Accept(Lane::Direct(room_id!("!a:hs.test").to_owned()));
         assert_eq!(check(Level::Chat, true, false, false), direct);
         assert_eq!(check(Level::Chat, true, false, true), direct);
+    }
+
+    #[test]
+    fn the_bot_comes_to_admins_alone() {
+        assert_eq!(decide_for_bot(Level::Admin), Ok(()));
+        assert!(decide_for_bot(Level::Chat).unwrap_err().contains("one of its Personas"));
+        assert!(decide_for_bot(Level::Block).unwrap_err().contains("not allowed"));
     }
 
     #[test]

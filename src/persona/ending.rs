@@ -165,7 +165,8 @@ pub fn lost_backoff(before: u32) -> Duration {
     before.checked_sub(1).map_or(Duration::ZERO, |doublings| doubled(LOST_FIRST, doublings, LOST_CAP))
 }
 
-fn doubled(first: Duration, doublings: u32, cap: Duration) -> Duration {
+/// `first`, doubled so often, at most `cap`.
+pub fn doubled(first: Duration, doublings: u32, cap: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(doublings)).min(cap)
 }
 

@@ -12,16 +12,13 @@ use futures_util::stream::FuturesUnordered;
 use ruma::OwnedRoomId;
 
 use super::BridgeError;
+use super::calls::backoff;
 use super::shared::{SayTarget, Shared, thaw};
 use crate::conversation::{Millis, RequestId};
 use crate::homeserver::content;
 use crate::store::{NewSay, Say};
 use attempt::{Tried, attempt};
 
-/// The first delay after a failure; it doubles up to [`LONGEST`].
-const SHORTEST: Duration = Duration::from_secs(1);
-/// The longest delay between two tries.
-const LONGEST: Duration = Duration::from_secs(60);
 /// A 5xx that repeats this often for one say while other calls succeed parks it; while none succeeds it is an outage.
 const SERVER_FAULTS: u32 = 10;
 /// How many rooms are sent to at once.
@@ -207,8 +204,4 @@ impl Deliver {
         );
         self.shared.tell(&format!("gone:{sender}:{room}:{}", say.say.request), &text).await
     }
-}
-
-fn backoff(tries: u32) -> Duration {
-    SHORTEST.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(LONGEST)
 }

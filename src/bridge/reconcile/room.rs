@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -257,8 +257,8 @@ async fn take(
     mark: OwnedEventId,
 ) -> Result<usize, Failed> {
     let (events, unreadable) = read_page(raw);
-    for persona in invited(shared, &events) {
-        invites::ask_for(shared, &persona).await?;
+    for (persona, user) in invited(shared, &events) {
+        invites::ask_for(shared, &user).await?;
         // Her invite is on this page: what follows it there is hers.
         shared.directory().expect_line(room, &persona);
     }
@@ -270,7 +270,7 @@ async fn take(
 }
 
 /// Those of us who are invited by one of the events and have no seat yet.
-fn invited(shared: &Shared, events: &[Event]) -> Vec<PersonaId> {
+fn invited(shared: &Shared, events: &[Event]) -> Vec<(PersonaId, OwnedUserId)> {
     let directory = shared.directory();
     let invites = events.iter().filter_map(|event| {
         let Content::Member(member) = &event.content else { return None };
@@ -279,7 +279,7 @@ fn invited(shared: &Shared, events: &[Event]) -> Vec<PersonaId> {
     let unseated = invites.filter_map(|(event, member)| {
         let persona = &directory.persona(&member.user)?.id;
         let sits = directory.room(&event.room).is_some_and(|room| room.seats.contains_key(persona));
-        (!sits).then(|| persona.clone())
+        (!sits).then(|| (persona.clone(), member.user.clone()))
     });
     unseated.collect()
 }

@@ -168,6 +168,7 @@ fn nothing_is_sent_to_a_room_before_it_is_known_whether_it_is_encrypted() {
             stage.alice().say(&room, "good");
             stage.said(&room, EIR, 2).await;
             assert!(stage.home.typing().iter().any(|(_, _, on)| *on));
+            stage.pass(61_000).await;
         });
         assert_eq!(world.store().counts().outbox, 0, "nothing is parked");
     });

@@ -6,6 +6,7 @@ mod hearing;
 mod limits;
 mod model;
 mod outages;
+mod patience;
 mod put_out;
 mod rooms;
 mod sending;

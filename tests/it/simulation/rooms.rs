@@ -196,6 +196,54 @@ fn who_may_not_chat_may_not_invite() {
 }
 
 #[test]
+fn the_bot_takes_an_admins_invite_and_refuses_others_with_the_reason() {
+    for pushed in [true, false] {
+        on_both(|flavour| {
+            let mut world = World::new(flavour);
+            world.config.reconcile = Duration::from_secs(5);
+            world.config.permissions.0.insert("@carol:hs.test".to_owned(), Level::Admin);
+            world.config.permissions.0.insert("@mallory:hs.test".to_owned(), Level::Block);
+            world.play(async |stage| {
+                stage.swarm().await;
+                stage.home.set_silent(!pushed);
+                let [carols, alices, mallorys] =
+                    ["carol", "alice", "mallory"].map(|user| stage.home.user(user).create_dm(BOT));
+                stage.joins(&carols, BOT).await;
+                for (room, why) in [(&alices, "one of its Personas"), (&mallorys, "not allowed")] {
+                    let left = || stage.home.membership(room, BOT) == Some(Membership::Leave);
+                    stage.until("it is refused", left).await;
+                    assert!(reason(stage, room, BOT).contains(why), "{}", reason(stage, room, BOT));
+                }
+                stage.home.set_silent(false);
+                stage.home.user("carol").say(&carols, "status?");
+                stage.calm().await;
+                assert_eq!(stage.home.bodies(&carols, BOT), Vec::<String>::new());
+            });
+            world.play(async |stage| drop(stage.swarm().await));
+        });
+    }
+}
+
+#[test]
+fn a_direct_room_that_could_not_be_marked_so_is_marked_by_a_pass() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            stage.swarm().await;
+            let broken = Fault::Answer(500, String::new());
+            stage.home.fail_when(u32::MAX, broken, |seen| seen.path.ends_with("/account_data/m.direct"));
+            let room = stage.dm(&stage.alice(), EIR).await;
+            stage.pass(310_000).await;
+            assert_eq!(stage.home.account_data(EIR, "m.direct"), None);
+            stage.home.clear_faults();
+            stage.pass(61_000).await;
+            let direct = stage.home.account_data(EIR, "m.direct");
+            assert_eq!(direct, Some(serde_json::json!({ "@alice:hs.test": [room] })));
+        });
+    });
+}
+
+#[test]
 fn an_invite_that_no_transaction_brought_is_decided_alike() {
     on_both(|flavour| {
         let mut world = World::new(flavour);
