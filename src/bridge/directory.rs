@@ -20,7 +20,6 @@ pub(crate) struct Directory {
     rooms: BTreeMap<OwnedRoomId, Known>,
     configured: BTreeMap<OwnedRoomId, Lane>,
     names_address: BTreeMap<RegisterName, bool>,
-    direct_names_address: bool,
 }
 
 #[derive(Debug)]
@@ -49,7 +48,6 @@ impl Directory {
             rooms: BTreeMap::new(),
             configured: BTreeMap::new(),
             names_address: config.registers.iter().map(|(n, r)| (n.clone(), r.names_address)).collect(),
-            direct_names_address: false,
         };
         for row in store.rooms()? {
             directory.put_row(config, row);
@@ -139,7 +137,8 @@ impl Directory {
     pub(crate) fn seat(&mut self, row: &SeatRow) {
         let names_address = match &row.lane {
             Lane::Register(register) => self.names_address.get(register).copied().unwrap_or(false),
-            Lane::Direct(_) => self.direct_names_address,
+            // All that is said there addresses her anyway.
+            Lane::Direct(_) => false,
         };
         let known = self.known(&row.room);
         known.out.remove(&row.persona);

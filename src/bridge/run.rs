@@ -119,8 +119,6 @@ fn listen_first(
         hs_token,
         transactions,
         users: personas.chain([shared.config.bot.clone()]).collect(),
-        // Asked only about aliases that do not exist: our rooms are made at start, never by a query.
-        aliases: Arc::default(),
         ready: shared.readiness.subscribe(),
         stats: stats(shared),
         ledger: ledger(shared),

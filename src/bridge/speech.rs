@@ -187,13 +187,8 @@ fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static
     match act {
         Act::Say { room, text, thread, reply_to } => {
             let members = shared.directory().room(room).map(|room| room.members.clone()).unwrap_or_default();
-            let speech = Speech {
-                text,
-                members: &members,
-                thread: thread.as_deref(),
-                reply_to: reply_to.as_deref(),
-                notice: false,
-            };
+            let speech =
+                Speech { text, members: &members, thread: thread.as_deref(), reply_to: reply_to.as_deref() };
             content::render(&speech).into_iter().map(|content| (room, "m.room.message", content)).collect()
         }
         Act::React { room, event, key } => vec![(room, "m.reaction", content::reaction(event, key))],

@@ -89,7 +89,7 @@ fn translate_one(
         Content::Member(member) => member_changed(shared, event, member, path, effects),
         Content::Encryption => Ok(encrypted(shared, event)),
         Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
-        Content::Tombstone { .. } => Ok(echo(shared, event)),
+        Content::Tombstone => Ok(echo(shared, event)),
         Content::Other { .. } => {
             let ours = shared.directory().is_ours(&event.sender);
             shared.tally.unheard("of another type", u64::from(!ours));

@@ -36,10 +36,7 @@ pub enum Content {
         redacts: OwnedEventId,
     },
     /// `m.room.tombstone`.
-    Tombstone {
-        /// The room that follows, where it is readable.
-        replacement: Option<OwnedRoomId>,
-    },
+    Tombstone,
     /// Anything else, skipped and counted by its type.
     Other {
         /// The event type.

@@ -10,13 +10,13 @@ use http::{Request, Response};
 use persona_bridge::conversation::RequestId;
 use persona_bridge::homeserver::client::{
     CallErrorKind, Client, CreateRoom, Identity, Mode, ReqwestTransport, Transport, TransportError,
-    establish, probe_mode,
+    probe_mode,
 };
 use ruma::{OwnedRoomId, OwnedUserId, room_id, user_id};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::contract::{World, holds};
+use crate::contract::{World, establish, holds};
 use crate::fake::homeserver::{FakeHomeserver, Fault, Flavour, TestUser, serve};
 
 /// The fake, called in memory or over a socket.
@@ -186,7 +186,7 @@ async fn settled(flavour: Flavour) -> (FakeHomeserver, Client, TestUser, Identit
     let user: OwnedUserId = "@persona_eir:hs.test".try_into().unwrap();
     client.register(user.localpart()).await.unwrap();
     let mode = probe_mode(&client, &user, "DEV").await.unwrap();
-    let eir = establish(&client, user, "DEV", mode).await.unwrap();
+    let eir = establish(&client, user, "DEV", mode).await;
     let alice = home.user("alice");
     let room: OwnedRoomId = alice.create_dm(eir.user.as_str()).try_into().unwrap();
     client.join(&eir, &room).await.unwrap();

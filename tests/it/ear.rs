@@ -33,7 +33,6 @@ async fn served() -> Served {
         hs_token: TOKEN.into(),
         transactions,
         users: [owned_user_id!("@persona_eir:hs.test")].into(),
-        aliases: [].into(),
         ready: ready_out,
         stats: std::sync::Arc::new(|| json!({})),
         ledger: std::sync::Arc::new(|_| Ok(json!([]))),

@@ -56,7 +56,7 @@ pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
         Content::Redaction { redacts } => hear_redaction(event, redacts, room, known),
         Content::Member(_) => Hearing::Nothing("member"),
         Content::Encryption => Hearing::Nothing("encryption"),
-        Content::Tombstone { .. } => Hearing::Nothing("tombstone"),
+        Content::Tombstone => Hearing::Nothing("tombstone"),
         Content::Other { .. } => Hearing::Nothing("other"),
     }
 }

@@ -3,7 +3,7 @@ use std::task::{Context, Waker};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Method;
-use ruma::{owned_room_alias_id, owned_user_id};
+use ruma::owned_user_id;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -27,7 +27,6 @@ fn bench() -> Bench {
         hs_token: TOKEN.into(),
         transactions,
         users: [owned_user_id!("@persona_eir:hs.test")].into(),
-        aliases: [owned_room_alias_id!("#persona_swarm:hs.test")].into(),
         ready: ready_out,
         stats: Arc::new(|| json!({"waiting": 3})),
         ledger: Arc::new(|since| Ok(json!([since]))),
@@ -197,7 +196,7 @@ async fn the_legacy_paths_work() {
     let (status, _, handed_on) = bench.call_answered(call, Some(Answer::Taken)).await;
     assert_eq!((status, handed_on.len()), (200, 1));
     assert_eq!(bench.call(request(Method::GET, "/users/@persona_eir:hs.test", "")).await.0, 200);
-    assert_eq!(bench.call(request(Method::GET, "/rooms/%23persona_swarm:hs.test", "")).await.0, 200);
+    assert_eq!(bench.call(request(Method::GET, "/users/@persona_eir:hs.test", "")).await.0, 200);
 }
 
 #[tokio::test]
@@ -211,8 +210,7 @@ async fn users_and_rooms_exist_or_do_not() {
     check("users/%40persona_eir%3Ahs.test", (200, Value::Null)).await;
     check("users/@persona_nobody:hs.test", (404, json!("M_NOT_FOUND"))).await;
     check("users/%FF", (404, json!("M_NOT_FOUND"))).await;
-    check("rooms/%23persona_swarm%3Ahs.test", (200, Value::Null)).await;
-    check("rooms/%23persona_nowhere%3Ahs.test", (404, json!("M_NOT_FOUND"))).await;
+    check("rooms/%23persona_swarm%3Ahs.test", (404, json!("M_NOT_FOUND"))).await;
 }
 
 #[tokio::test]
@@ -372,7 +370,6 @@ fn an_ear_does_not_show_its_token() {
         hs_token: TOKEN.into(),
         transactions,
         users: [].into(),
-        aliases: [].into(),
         ready,
         stats: Arc::new(|| Value::Null),
         ledger: Arc::new(|_| Ok(Value::Null)),

@@ -6,7 +6,6 @@ use ruma::api::client::account::{register, whoami};
 use ruma::api::client::appservice::request_ping;
 use ruma::api::client::config::{get_global_account_data, set_global_account_data};
 use ruma::api::client::device::update_device;
-use ruma::api::client::media::create_content;
 use ruma::api::client::profile::{get_profile_field, set_profile_field};
 use ruma::api::client::session::login;
 use ruma::api::client::uiaa::UserIdentifier;
@@ -142,18 +141,6 @@ impl Client {
             Err(error) if error.kind == CallErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Uploads a file: its `mxc://` URI.
-    pub async fn upload(&self, identity: &Identity, content_type: &str, bytes: Vec<u8>) -> Called<String> {
-        #[derive(Deserialize)]
-        struct Answer {
-            content_uri: String,
-        }
-        let mut request = create_content::v3::Request::new(bytes);
-        request.content_type = Some(content_type.to_owned());
-        let answer: Answer = self.ask("upload", Speaker::As(identity), request).await?;
-        Ok(answer.content_uri)
     }
 
     /// Adds a room to the user's own `m.direct`.

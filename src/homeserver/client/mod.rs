@@ -26,7 +26,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde_json::value::RawValue;
 use url::Url;
 
-pub use mode::{establish, probe_mode};
+pub use mode::probe_mode;
 pub use transport::ReqwestTransport;
 
 /// Carries one HTTP request to the homeserver and brings the answer; the seam for tests on virtual time.
@@ -189,6 +189,4 @@ pub struct CreateRoom {
     pub invite: Vec<OwnedUserId>,
     /// Whether anyone may join.
     pub public: bool,
-    /// Whether it is a direct chat.
-    pub direct: bool,
 }

@@ -25,26 +25,6 @@ pub async fn probe_mode(client: &Client, user: &UserId, device: &str) -> Called<
     }
 }
 
-/// Makes sure that a ghost exists and may speak: registered, with her device, and in [`Mode::Token`] logged in.
-///
-/// Each login on Conduit ends the token before, so its token is worth keeping.
-///
-/// # Errors
-/// Any of the calls was refused.
-pub async fn establish(client: &Client, user: OwnedUserId, device: &str, mode: Mode) -> Called<Identity> {
-    client.register(user.localpart()).await?;
-    match mode {
-        Mode::Masquerade => {
-            client.put_device(&user, device).await?;
-            Ok(masquerade(user, device))
-        }
-        Mode::Token => {
-            let token = client.login(&user, device).await?;
-            Ok(Identity { user, device: Some(device.to_owned()), token: Some(token) })
-        }
-    }
-}
-
 fn masquerade(user: OwnedUserId, device: &str) -> Identity {
     Identity { user, device: Some(device.to_owned()), token: None }
 }

@@ -64,12 +64,11 @@ impl Client {
         request.room_alias_name = room.alias_localpart;
         request.name = room.name;
         request.invite = room.invite;
-        request.is_direct = room.direct;
         request.visibility = Visibility::Private;
-        request.preset = Some(match (room.public, room.direct) {
-            (true, _) => create_room::v3::RoomPreset::PublicChat,
-            (false, true) => create_room::v3::RoomPreset::TrustedPrivateChat,
-            (false, false) => create_room::v3::RoomPreset::PrivateChat,
+        request.preset = Some(if room.public {
+            create_room::v3::RoomPreset::PublicChat
+        } else {
+            create_room::v3::RoomPreset::PrivateChat
         });
         let answer: RoomAnswer = self.ask("create_room", Speaker::As(&masquerade), request).await?;
         Ok(answer.room_id)

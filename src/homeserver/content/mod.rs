@@ -33,8 +33,6 @@ pub struct Speech<'a> {
     pub thread: Option<&'a EventId>,
     /// The event it answers.
     pub reply_to: Option<&'a EventId>,
-    /// Whether it is an `m.notice`.
-    pub notice: bool,
 }
 
 /// Renders words into `m.room.message` contents, in order, each small enough with its request id; blank text into none.
@@ -73,7 +71,6 @@ pub fn freeze(content: &Value, request: &RequestId) -> String {
 }
 
 fn parts(speech: &Speech<'_>, max: usize) -> Vec<Value> {
-    let kind = if speech.notice { "m.notice" } else { "m.text" };
     let mut waiting = Vec::from_iter(clean(speech.text));
     let mut parts = Vec::new();
     while let Some(text) = waiting.pop() {
@@ -84,7 +81,7 @@ fn parts(speech: &Speech<'_>, max: usize) -> Vec<Value> {
             waiting.extend([second, first]);
             continue;
         }
-        let content = message(kind, &text, speech.members, relation(speech.thread, reply_to));
+        let content = message("m.text", &text, speech.members, relation(speech.thread, reply_to));
         let len = content.to_string().len() + REQUEST_ROOM;
         match (len > max).then(|| halves(len)).flatten() {
             Some((first, second)) => waiting.extend([second, first]),

@@ -19,7 +19,7 @@ fn members() -> Members {
 }
 
 fn speech<'a>(text: &'a str, members: &'a Members) -> Speech<'a> {
-    Speech { text, members, thread: None, reply_to: None, notice: false }
+    Speech { text, members, thread: None, reply_to: None }
 }
 
 fn one(text: &str) -> Value {
@@ -63,13 +63,6 @@ fn plain_text_has_no_formatted_body() {
         assert_eq!((html(plain), body(&one(plain))), (None, plain), "{plain}");
     }
     assert_eq!(one("\n \n  a \n\n")["body"], "  a");
-}
-
-#[test]
-fn a_notice_is_one() {
-    let members = members();
-    let parts = render(&Speech { notice: true, ..speech("x", &members) });
-    assert_eq!(parts, [json!({"msgtype": "m.notice", "body": "x", "m.mentions": {}})]);
 }
 
 #[test]

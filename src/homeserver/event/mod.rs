@@ -72,9 +72,7 @@ fn content(kind: String, event: &Fields<'_>, fields: &Fields<'_>) -> Content {
         "m.room.member" => member(event, fields).map(Content::Member),
         "m.room.redaction" => redacts(event, fields).map(|redacts| Content::Redaction { redacts }),
         "m.room.encryption" => is_room_state(event).then_some(Content::Encryption),
-        "m.room.tombstone" => is_room_state(event).then(|| Content::Tombstone {
-            replacement: fields.string("replacement_room").and_then(|room| RoomId::parse(room).ok()),
-        }),
+        "m.room.tombstone" => is_room_state(event).then_some(Content::Tombstone),
         _ => None,
     };
     read.unwrap_or(Content::Other { kind })

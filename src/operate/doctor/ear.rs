@@ -46,7 +46,6 @@ impl Bound {
             hs_token,
             transactions,
             users: Arc::from([]),
-            aliases: Arc::from([]),
             ready,
             stats: Arc::new(|| serde_json::Value::Null),
             ledger: Arc::new(|_| Ok(serde_json::Value::Null)),
