@@ -27,9 +27,11 @@ fn says(texts: &[&str]) -> Outcome {
     Outcome::Ends(Ending::Answered { reply })
 }
 
-/// A slow thinker, so that things happen meanwhile.
-fn slow(world: &mut World) {
+/// A world of slow thinkers, so that things happen meanwhile.
+fn slow_world(flavour: Flavour) -> World {
+    let mut world = World::new(flavour);
     world.script = std::sync::Arc::new(|_, _| Scripted { thinking: Duration::from_millis(200), ..usual() });
+    world
 }
 
 async fn thinks(stage: &Stage) {
@@ -37,12 +39,19 @@ async fn thinks(stage: &Stage) {
     stage.pass(20).await;
 }
 
+/// A direct room in which she thinks about a question of Alice's.
+async fn asked_directly(stage: &Stage) -> String {
+    let direct = stage.dm(&stage.alice(), EIR).await;
+    stage.alice().say(&direct, "a question");
+    thinks(stage).await;
+    direct
+}
+
 #[test]
 fn a_send_cut_after_it_was_taken_is_found_and_not_repeated() {
     on_both(|flavour| {
         for fault in [Fault::CutAfter, Fault::CutAfterForgetting] {
-            let mut world = World::new(flavour);
-            slow(&mut world);
+            let mut world = slow_world(flavour);
             world.play(async |stage| {
                 let swarm = stage.swarm().await;
                 stage.home.fail_when(1, fault.clone(), sends_to(&swarm));
@@ -229,13 +238,10 @@ fn what_is_too_large_is_split_in_place() {
 #[test]
 fn kicked_while_she_thinks_her_answer_is_dropped_and_told() {
     on_both(|flavour| {
-        let mut world = World::new(flavour);
-        slow(&mut world);
+        let mut world = slow_world(flavour);
         world.play(async |stage| {
             let swarm = stage.swarm().await;
-            let direct = stage.dm(&stage.alice(), EIR).await;
-            stage.alice().say(&direct, "a question");
-            thinks(stage).await;
+            let direct = asked_directly(stage).await;
             stage.alice().kick(&direct, EIR);
             stage.pass(600_000).await;
             assert!(stage.home.bodies(&direct, EIR).is_empty());
@@ -280,13 +286,10 @@ fn kicked_with_words_in_the_outbox_they_are_dropped_and_told() {
 fn muted_or_upgraded_her_words_are_parked_and_told() {
     on_both(|flavour| {
         for upgraded in [true, false] {
-            let mut world = World::new(flavour);
-            slow(&mut world);
+            let mut world = slow_world(flavour);
             world.play(async |stage| {
                 let swarm = stage.swarm().await;
-                let direct = stage.dm(&stage.alice(), EIR).await;
-                stage.alice().say(&direct, "a question");
-                thinks(stage).await;
+                let direct = asked_directly(stage).await;
                 if upgraded {
                     stage.alice().upgrade(&direct);
                 } else {
@@ -307,13 +310,10 @@ fn muted_or_upgraded_her_words_are_parked_and_told() {
 #[test]
 fn where_only_our_cache_was_stale_she_joins_and_sends_once_more() {
     on_both(|flavour| {
-        let mut world = World::new(flavour);
-        slow(&mut world);
+        let mut world = slow_world(flavour);
         world.play(async |stage| {
             stage.swarm().await;
-            let direct = stage.dm(&stage.alice(), EIR).await;
-            stage.alice().say(&direct, "a question");
-            thinks(stage).await;
+            let direct = asked_directly(stage).await;
             // As after a server lost her join: she is merely invited again, and no one says so.
             stage.home.set_silent(true);
             stage.alice().invite_directly(&direct, EIR);
