@@ -13,8 +13,8 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Result, RoomRow,
-    Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
+    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Result,
+    RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
 use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
