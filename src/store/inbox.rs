@@ -118,7 +118,7 @@ fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery:
     let (mut mail, text) = MailForm::new(delivery);
     let place = mail_key(persona, seq);
     mail.text = put_words(tx, "m", &place, text)?;
-    tx.put_new(Table::Mail, &place, &mail);
+    tx.put_mail(&place, &mail)?;
     Ok(true)
 }
 

@@ -66,7 +66,8 @@ impl Change {
         }
     }
 
-    fn mail(key: &[u8], form: Option<HeadForm>) -> Result<Self> {
+    /// What mail in hand means to the index.
+    pub(super) fn mail(key: &[u8], form: Option<HeadForm>) -> Result<Self> {
         let (persona, seq) = persona_key(Table::Mail, key)?;
         let withdrawn = form.as_ref().is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn));
         let head = form.filter(|_| !withdrawn).map(|mail| {

@@ -4,13 +4,14 @@
 //! it, or a job before it in the same group, has written.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use sled::IVec;
 
 use super::base::{self, Base};
 use super::index::Change;
 use super::overlay::{Overlay, Row};
-use super::record::{self, Record};
+use super::record::{self, HeadForm, MailForm, Record};
 use super::table::Table;
 use super::{Result, chunk};
 
@@ -65,13 +66,15 @@ pub(super) struct Tx<'a> {
     /// What was read of the base since the last commit; nobody else writes.
     reads: RefCell<Overlay>,
     undo: Vec<(Table, Vec<u8>, Option<Row>)>,
+    /// What new mail means to the index, by key.
+    heads: BTreeMap<Vec<u8>, Change>,
     changes: Vec<Change>,
 }
 
 impl<'a> Tx<'a> {
     pub(super) fn new(base: &'a Base) -> Self {
         let (writes, reads) = (Overlay::default(), RefCell::default());
-        Self { base, writes, reads, undo: Vec::new(), changes: Vec::new() }
+        Self { base, writes, reads, undo: Vec::new(), heads: BTreeMap::new(), changes: Vec::new() }
     }
 
     /// Writes a record.
@@ -83,6 +86,13 @@ impl<'a> Tx<'a> {
     pub(super) fn put_new<R: Record>(&mut self, table: Table, key: &[u8], record: &R) {
         let row = chunk::cut(self, table, key, &record::encode(record));
         self.write(table, key, Some(row));
+    }
+
+    /// Writes mail where there is none, and keeps its head in mind, so that the index need not read the row.
+    pub(super) fn put_mail(&mut self, key: &[u8], mail: &MailForm) -> Result<()> {
+        self.put_new(Table::Mail, key, mail);
+        self.heads.insert(key.to_vec(), Change::mail(key, Some(HeadForm::from(mail)))?);
+        Ok(())
     }
 
     /// Writes a value, in chunks where it is large.
@@ -107,6 +117,9 @@ impl<'a> Tx<'a> {
 
     /// Writes a row as it is.
     pub(super) fn write(&mut self, table: Table, key: &[u8], row: Row) {
+        if table == Table::Mail {
+            self.heads.remove(key);
+        }
         let before = self.writes.insert(table, key.to_vec(), row);
         self.undo.push((table, key.to_vec(), before));
     }
@@ -128,6 +141,7 @@ impl<'a> Tx<'a> {
     /// Takes back what the job wrote.
     pub(super) fn undo(&mut self) {
         while let Some((table, key, before)) = self.undo.pop() {
+            self.heads.remove(&key);
             match before {
                 Some(row) => drop(self.writes.insert(table, key, row)),
                 None => self.writes.remove(table, &key),
@@ -146,10 +160,14 @@ impl<'a> Tx<'a> {
         if self.writes.is_empty() {
             return Ok(());
         }
-        let mut changes = Vec::new();
+        let (mut changes, mut heads) = (Vec::new(), std::mem::take(&mut self.heads));
         for table in Change::TABLES {
             for (key, row) in self.writes.from(*table, &[]) {
-                changes.extend(Change::read(self, *table, key, row.as_ref())?);
+                let head = (*table == Table::Mail).then(|| heads.remove(key)).flatten();
+                match head {
+                    Some(change) => changes.push(change),
+                    None => changes.extend(Change::read(self, *table, key, row.as_ref())?),
+                }
             }
         }
         self.reads.take();

@@ -6,6 +6,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+/// How many fields most objects have at most.
+const USUAL: usize = 12;
+
 /// The fields of one object; what is no object has none. Of fields with the same name the last one counts.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -25,7 +28,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
+                let mut fields = Vec::with_capacity(USUAL);
                 while let Some((Name(name), value)) = map.next_entry()? {
                     fields.push((name, value));
                 }

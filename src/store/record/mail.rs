@@ -108,14 +108,20 @@ pub(in crate::store) struct MailForm {
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) room: OwnedRoomId,
     pub(in crate::store) sender: OwnedUserId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) name: Option<String>,
     pub(in crate::store) event: OwnedEventId,
     pub(in crate::store) kind: KindForm,
     /// None where the words stand in a row of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) thread: Option<OwnedEventId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) reply_to: Option<OwnedEventId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) addressed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) late: bool,
     pub(in crate::store) said: u64,
     pub(in crate::store) heard: u64,
@@ -180,8 +186,21 @@ pub(in crate::store) struct HeadForm {
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) room: OwnedRoomId,
     pub(in crate::store) kind: KindForm,
+    #[serde(default)]
     pub(in crate::store) addressed: bool,
     pub(in crate::store) heard: u64,
+}
+
+impl From<&MailForm> for HeadForm {
+    fn from(mail: &MailForm) -> Self {
+        Self {
+            lane: mail.lane.clone(),
+            room: mail.room.clone(),
+            kind: mail.kind.clone(),
+            addressed: mail.addressed,
+            heard: mail.heard,
+        }
+    }
 }
 
 /// [`Heard`] without its number.
