@@ -46,10 +46,10 @@ pub(super) async fn turn(
 ) -> (TurnEnd, Usage) {
     let session = process.session;
     let (seen, measured) = (Seen::default(), Measured::default());
-    let mut turn = Turn { line, session, heard: false, seen, measured, strange: 0 };
+    let mut turn = Turn { line, session, heard: false, resident: None, seen, measured, strange: 0 };
     let (end, by_result) = follow(process, &mut turn, bytes, silence, commands, events).await;
     let usage = by_result.unwrap_or_else(|| turn.measured.usage());
-    (end, Usage { resident: process.resident(), ..usage })
+    (end, Usage { resident: turn.resident, ..usage })
 }
 
 async fn follow(
@@ -92,6 +92,8 @@ async fn follow(
             None
         };
         if turn.hears(&output) {
+            // Now, since nobody waits for her yet.
+            turn.resident = process.resident();
             // A closed channel shows with the next command.
             let _ = events.send(MindEvent::Heard { line }).await;
         }
@@ -119,6 +121,7 @@ struct Turn {
     line: LineId,
     session: uuid::Uuid,
     heard: bool,
+    resident: Option<u64>,
     seen: Seen,
     measured: Measured,
     strange: u64,

@@ -21,7 +21,7 @@ pub struct Account {
     pub meter: Meter,
     /// The context window that the CLI last reported, in tokens.
     pub window: Option<u64>,
-    /// The resident memory of its child after the last turn, in bytes.
+    /// The resident memory of its child in the last turn, in bytes.
     pub resident: Option<u64>,
     /// The attempts that were counted.
     pub attempts: u64,
