@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::calls::Failed;
 use super::shared::{Poke, Shared};
 use super::{BridgeError, encryption, invites, seats};
-use crate::homeserver::client::{CallError, CallErrorKind};
+use crate::homeserver::client::{CallError, CallErrorKind, Mode};
 use room::look;
 use troubles::{Part, Troubles};
 
@@ -87,9 +87,10 @@ fn pause(shared: &Shared) -> Duration {
 async fn whole_pass(shared: &Arc<Shared>, troubles: &mut Troubles) -> Result<(), BridgeError> {
     troubles.reach_again();
     seats_pass(shared, troubles).await?;
-    let bot = shared.config.bot.clone();
+    // Synapse, which masquerades, answers /sync of the appservice's own user with 500.
+    let bot = (shared.mode() == Mode::Token).then(|| shared.config.bot.clone());
     let personas = shared.config.personas.iter().map(|persona| persona.persona.user.clone());
-    for user in personas.chain([bot]).collect::<Vec<_>>() {
+    for user in personas.chain(bot).collect::<Vec<_>>() {
         attempt(shared, troubles, Part::Invites(user)).await?;
     }
     let rooms = shared.directory().seated();

@@ -128,12 +128,16 @@ impl State {
         self.rooms[room].state_event(kind, key).map(|event| event.content.clone()).ok_or_else(missing)
     }
 
-    /// Only invites, and which joined rooms have news. Who asks the same again gets the answer of before, unless that
+    /// Only invites, and which joined rooms have news; on Synapse nothing for the bot. Who asks the same again gets the answer of before, unless that
     /// was empty: on Synapse for two minutes (here for ever), on Conduit until the device asks something else.
     pub(super) fn sync(&mut self, ask: &Ask, caller: &Caller) -> Outcome {
         let since = ask.query("since").map(str::to_owned);
         let device = (caller.user.clone(), caller.device.clone().unwrap_or_default());
         let question = match self.setup.flavour {
+            // It raises NotImplementedError for the appservice's own user.
+            Flavour::Synapse if caller.user == self.setup.bot => {
+                return Err(no(500, "M_UNKNOWN", "Internal server error"));
+            }
             Flavour::Synapse => format!("{since:?} {:?}", ask.query("filter")),
             Flavour::Conduit if caller.masquerades => return Err(panicked()),
             Flavour::Conduit => format!("{since:?}"),
