@@ -78,6 +78,9 @@ fn read_stat(id: Pid, stat: &str) -> Option<Living> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::Stdio;
+
     use rustix::process::{getpgid, getpid, getppid};
 
     use super::*;
@@ -104,7 +107,11 @@ mod tests {
 
     #[test]
     fn the_memory_of_children_is_told() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut command = std::process::Command::new("cat");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // What comes back tells that the program itself runs by now.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         assert!(resident_below(getpid()).is_some_and(|bytes| bytes > 100_000));
         assert_eq!(resident_below(Pid::from_child(&child)), None);
         child.kill().unwrap();
