@@ -5,14 +5,10 @@ use std::sync::Arc;
 use super::shared::Shared;
 use super::{BridgeError, Mind};
 use crate::conversation::{Millis, PersonaId};
-use crate::mind::claude;
 use crate::persona::Usage;
 use crate::persona::session::{
     Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session, Ttl,
 };
-
-/// The variable of a credential whose cache lasts an hour unless the config says otherwise.
-const HOUR_CREDENTIAL: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 
 /// A Persona's entries that are not written down yet.
 pub(crate) struct Keeper {
@@ -102,11 +98,6 @@ impl Keeper {
 fn ttl(mind: &Mind) -> Ttl {
     match mind {
         Mind::Scripted(_) => Ttl::FiveMinutes,
-        Mind::Claude(config) => match config.ttl {
-            claude::Ttl::FiveMinutes => Ttl::FiveMinutes,
-            claude::Ttl::OneHour => Ttl::OneHour,
-            claude::Ttl::Auto if config.credential.variable == HOUR_CREDENTIAL => Ttl::OneHour,
-            claude::Ttl::Auto => Ttl::FiveMinutes,
-        },
+        Mind::Claude(config) => config.cached_for(),
     }
 }

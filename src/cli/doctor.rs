@@ -4,15 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CliError, check, print};
+use super::{CliError, check, opening, print};
 use crate::bridge::Mind;
-use crate::bridge::clock::{Clock, draw};
+use crate::bridge::clock::draw;
 use crate::config::{Config, Environment};
 use crate::conversation::RequestId;
 use crate::homeserver::client::ReqwestTransport;
 use crate::operate::doctor::{Patient, examine};
 use crate::operate::{ExitCode, Finding, finding};
-use crate::store::{Opening, Owner};
 
 /// How long one call may take; a homeserver waits up to a minute for a ping's answer.
 const TIMEOUT: Duration = Duration::from_secs(70);
@@ -36,11 +35,7 @@ pub(super) async fn doctor(path: &Path, environment: Environment) -> Result<Exit
 fn patient(config: Config) -> Result<Patient, CliError> {
     let transport = ReqwestTransport::new(TIMEOUT)
         .map_err(|error| CliError::Other { reason: error.to_string(), code: ExitCode::Failed })?;
-    let owner = Owner {
-        server_name: config.homeserver.server_name.to_string(),
-        appservice: config.registration.id.clone(),
-    };
-    let now = Clock::Wall.now();
+    let opening = opening(&config);
     Ok(Patient {
         transport: Arc::new(transport),
         homeserver: config.homeserver.url,
@@ -50,12 +45,12 @@ fn patient(config: Config) -> Result<Patient, CliError> {
         user_prefix: config.appservice.user_prefix,
         listen: config.appservice.listen,
         store: config.store,
-        opening: Opening { owner, epoch: draw(), now },
+        now: opening.now,
+        opening,
         claude: match config.bridge.mind {
             Mind::Claude(claude) => Some(*claude),
             Mind::Scripted(_) => None,
         },
-        now,
         request: RequestId(draw().to_string()),
         registration: config.registration,
     })

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CliError, ConfigFile, load, print};
-use crate::bridge::clock::{Clock, draw};
+use super::{CliError, ConfigFile, load, opening, print};
+use crate::bridge::clock::Clock;
 use crate::config::{Config, Environment};
 use crate::conversation::{Millis, PersonaId};
 use crate::homeserver::appservice::ask_ledger;
 use crate::homeserver::client::ReqwestTransport;
 use crate::operate::{ExitCode, ledger};
 use crate::persona::session::Entry;
-use crate::store::{Opening, Owner, Store, StoreError, entries_from_json};
+use crate::store::{Store, StoreError, entries_from_json};
 
 /// How long the running bridge may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,22 +45,18 @@ pub(super) async fn ledger(options: Options, environment: Environment) -> Result
     }
     let now = Clock::Wall.now();
     let since = Millis(now.0.saturating_sub(u64::try_from(options.since.as_millis()).unwrap_or(u64::MAX)));
-    let mut entries = entries(&config, since, now).await?;
+    let mut entries = entries(&config, since).await?;
     entries.retain(|entry| persona.as_ref().is_none_or(|persona| entry.persona == *persona));
     let summed = ledger::sum(&entries, since);
     print(&if options.json { format!("{:#}\n", ledger::json(&summed)) } else { ledger::text(&summed) })
 }
 
 /// From the store, or from the bridge that has it open.
-async fn entries(config: &Config, since: Millis, now: Millis) -> Result<Vec<Entry>, CliError> {
+async fn entries(config: &Config, since: Millis) -> Result<Vec<Entry>, CliError> {
     if !config.store.path.exists() {
         return Ok(Vec::new());
     }
-    let owner = Owner {
-        server_name: config.homeserver.server_name.to_string(),
-        appservice: config.registration.id.clone(),
-    };
-    let (at, opening) = (config.store.clone(), Opening { owner, epoch: draw(), now });
+    let (at, opening) = (config.store.clone(), opening(config));
     let read = move || Store::open(&at, opening).and_then(|store| store.ledger(since));
     match tokio::task::spawn_blocking(read).await.map_err(|error| other(error.to_string()))? {
         Err(StoreError::Locked { .. }) => from_the_bridge(config, since).await,

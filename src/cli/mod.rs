@@ -19,10 +19,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bridge::BridgeError;
+use crate::bridge::clock::{Clock, draw};
 use crate::config::{self, ConfigError, Environment, Problem, ProblemKind};
 use crate::homeserver::registration::RegistrationError;
 use crate::operate::ExitCode;
-use crate::store::StoreError;
+use crate::store::{Opening, Owner, StoreError};
 use crate::telemetry::{LogOptions, TelemetryError};
 
 /// Personas with one persistent claude session each, living on Matrix as appservice users.
@@ -176,6 +177,15 @@ fn load(file: &ConfigFile, environment: Environment) -> Result<config::Config, C
     let settings = config::load(&file.config, environment)?.settings()?;
     let registration = crate::homeserver::registration::read(&settings.appservice.registration)?;
     Ok(settings.with_registration(registration)?)
+}
+
+/// With what the config's store is opened now.
+fn opening(config: &config::Config) -> Opening {
+    let owner = Owner {
+        server_name: config.homeserver.server_name.to_string(),
+        appservice: config.registration.id.clone(),
+    };
+    Opening { owner, epoch: draw(), now: Clock::Wall.now() }
 }
 
 /// Prints to standard output; a closed pipe is nobody's fault.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::CliError;
-use crate::bridge::clock::{Clock, draw};
+use super::{CliError, opening};
+use crate::bridge::clock::Clock;
 use crate::bridge::minds::minds;
 use crate::bridge::{self, Mind, Parts, signals};
 use crate::config::Config;
@@ -15,7 +15,7 @@ use crate::homeserver::client::{Client, ReqwestTransport};
 use crate::homeserver::serve::Listen;
 use crate::mind::claude;
 use crate::operate::ExitCode;
-use crate::store::{Opening, Owner, Store};
+use crate::store::Store;
 
 /// The longest that one call to the homeserver may take.
 const CALL: Duration = Duration::from_secs(60);
@@ -43,14 +43,7 @@ async fn parts(config: Config, stop: CancellationToken) -> Result<Parts, CliErro
         let remedy = "is another persona-bridge running? Set [appservice] listen to a free address";
         other(format!("cannot listen at {listen}: {error}; {remedy}"), ExitCode::Failed)
     })?;
-    let opening = Opening {
-        owner: Owner {
-            server_name: config.homeserver.server_name.to_string(),
-            appservice: config.registration.id.clone(),
-        },
-        epoch: draw(),
-        now: Clock::Wall.now(),
-    };
+    let opening = opening(&config);
     let store_config = config.store.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(&store_config, opening)).await;
     let store =

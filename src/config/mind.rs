@@ -60,7 +60,7 @@ fn claude(section: &Claude, reading: &mut Reading<'_>, guard: &Path) -> Option<c
     let credential = claude::Credential {
         variable: match section.credential_kind.unwrap_or_default() {
             CredentialKind::ApiKey => "ANTHROPIC_API_KEY",
-            CredentialKind::OauthToken => "CLAUDE_CODE_OAUTH_TOKEN",
+            CredentialKind::OauthToken => claude::OAUTH_VARIABLE,
         },
         secret: secret?,
     };

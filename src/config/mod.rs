@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use regex::Regex;
 use ruma::{OwnedUserId, UserId};
 
 use self::file::File;
@@ -238,14 +237,9 @@ fn bot(homeserver: &server::Homeserver, localpart: &str) -> Option<OwnedUserId> 
 }
 
 fn registration_fits(settings: &Settings, registration: &Registration, reading: &mut Reading<'_>) {
-    let regexes: Vec<Regex> = registration
-        .user_namespaces
-        .iter()
-        .filter_map(|text| Regex::new(&format!("^(?:{text})")).ok())
-        .collect();
     for (index, persona) in settings.bridge.personas.iter().enumerate() {
         let user = &persona.persona.user;
-        if !regexes.iter().any(|regex| regex.is_match(user.as_str())) {
+        if !registration.covers_user(user) {
             reading.fail_as(
                 ProblemKind::Namespace,
                 &format!("personas[{index}].id"),

@@ -30,7 +30,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::conversation::PersonaId;
-use crate::persona::session::Fingerprint;
+use crate::persona::session::{self, Fingerprint};
 
 pub use corpus::is_cli_text;
 pub use handshake::handshake;
@@ -58,6 +58,21 @@ pub struct Config {
     pub ttl: Ttl,
     /// The longest silence of a busy child.
     pub silence: Duration,
+}
+
+/// The variable of a credential whose prefixes the cache keeps for an hour by itself.
+pub const OAUTH_VARIABLE: &str = "CLAUDE_CODE_OAUTH_TOKEN";
+
+impl Config {
+    /// For how long the prompt cache keeps a prefix.
+    pub fn cached_for(&self) -> session::Ttl {
+        match self.ttl {
+            Ttl::FiveMinutes => session::Ttl::FiveMinutes,
+            Ttl::OneHour => session::Ttl::OneHour,
+            Ttl::Auto if self.credential.variable == OAUTH_VARIABLE => session::Ttl::OneHour,
+            Ttl::Auto => session::Ttl::FiveMinutes,
+        }
+    }
 }
 
 /// A secret and the variable it is handed to the child in.
