@@ -5,6 +5,7 @@
 pub mod decide;
 pub mod ending;
 pub mod lanes;
+pub mod memory;
 pub mod session;
 pub mod usage;
 
