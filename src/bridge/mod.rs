@@ -112,6 +112,7 @@ mod identities;
 mod invites;
 mod live;
 pub mod minds;
+pub mod orders;
 mod presence;
 mod readiness;
 mod receive;

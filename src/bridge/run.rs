@@ -13,7 +13,7 @@ use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, PersonaConfig};
-use super::{identities, invites, presence, receive, reconcile, rooms, silence, tally};
+use super::{identities, invites, orders, presence, receive, reconcile, rooms, silence, tally};
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
@@ -122,6 +122,7 @@ fn listen_first(
         ready: shared.readiness.subscribe(),
         stats: stats(shared),
         ledger: ledger(shared),
+        orders: orders::taken_by(shared),
         pings,
     };
     spawn(tasks, "receive", receive::run(shared.clone(), received, read_back));

@@ -16,7 +16,8 @@ use super::speech::{self, Spoken};
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
-use crate::persona::session::{Continuation, Fingerprint, Session, next_session, resume_or_renew};
+use crate::persona::session::care::Word;
+use crate::persona::session::{Continuation, Fingerprint, Reason, Session, next_session, resume_or_renew};
 use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, verdict};
 use crate::store::{Books, Commit};
 
@@ -91,6 +92,13 @@ impl Turns {
 
     /// At a turn's begin: goes on with the session, or begins the next one and says why.
     async fn continue_session(&mut self) -> Result<(), BridgeError> {
+        let word = self.shared.store.word(&self.persona.persona.id)?;
+        let generation = self.session.as_ref().map(|session| session.generation);
+        if generation.is_some()
+            && word.is_some_and(|word| (Some(word.0), word.1) == (generation, Word::Refresh))
+        {
+            return self.renew_and_tell(Reason::Operator.name()).await;
+        }
         match resume_or_renew(self.session.as_ref(), &self.fingerprint) {
             Continuation::Resume => Ok(()),
             Continuation::First => {

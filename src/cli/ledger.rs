@@ -4,18 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CliError, ConfigFile, load, opening, print};
+use super::beside::{Holder, holder, known, other};
+use super::{CliError, ConfigFile, load, print};
 use crate::bridge::clock::Clock;
 use crate::config::{Config, Environment};
-use crate::conversation::{Millis, PersonaId};
-use crate::homeserver::appservice::ask_ledger;
-use crate::homeserver::client::ReqwestTransport;
+use crate::conversation::Millis;
 use crate::operate::{ExitCode, ledger};
 use crate::persona::session::Entry;
-use crate::store::{Store, StoreError, entries_from_json};
-
-/// How long the running bridge may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::store::entries_from_json;
 
 /// What is asked for.
 #[derive(Clone, Debug, Args)]
@@ -36,13 +32,7 @@ pub struct Options {
 
 pub(super) async fn ledger(options: Options, environment: Environment) -> Result<ExitCode, CliError> {
     let config = load(&options.file, environment)?;
-    let persona = options.persona.map(PersonaId);
-    if let Some(persona) = &persona
-        && !config.bridge.personas.iter().any(|known| known.persona.id == *persona)
-    {
-        let known: Vec<&str> = config.bridge.personas.iter().map(|known| known.persona.id.as_str()).collect();
-        return Err(other(format!("there is no Persona {persona}; there are {}", known.join(", "))));
-    }
+    let persona = options.persona.as_deref().map(|persona| known(&config, persona)).transpose()?;
     let now = Clock::Wall.now();
     let since = Millis(now.0.saturating_sub(u64::try_from(options.since.as_millis()).unwrap_or(u64::MAX)));
     let mut entries = entries(&config, since).await?;
@@ -56,25 +46,16 @@ async fn entries(config: &Config, since: Millis) -> Result<Vec<Entry>, CliError>
     if !config.store.path.exists() {
         return Ok(Vec::new());
     }
-    let (at, opening) = (config.store.clone(), opening(config));
-    let read = move || Store::open(&at, opening).and_then(|store| store.ledger(since));
-    match tokio::task::spawn_blocking(read).await.map_err(|error| other(error.to_string()))? {
-        Err(StoreError::Locked { .. }) => from_the_bridge(config, since).await,
-        read => Ok(read?),
+    match holder(config).await? {
+        Holder::Us(store) => Ok(store.ledger(since)?),
+        Holder::Bridge(bridge) => {
+            let answer = bridge.running(config).ledger(since.0).await;
+            answer.ok().and_then(entries_from_json).ok_or_else(|| {
+                let listen = config.appservice.listen;
+                other(format!(
+                    "the store is in use, and the bridge at {listen} does not tell its ledger; is it another version?"
+                ))
+            })
+        }
     }
-}
-
-async fn from_the_bridge(config: &Config, since: Millis) -> Result<Vec<Entry>, CliError> {
-    let transport = ReqwestTransport::new(TIMEOUT).map_err(|error| other(error.to_string()))?;
-    let (listen, token) = (config.appservice.listen, &config.registration.hs_token);
-    let answer = ask_ledger(&transport, listen, token, since.0).await;
-    answer.ok().and_then(entries_from_json).ok_or_else(|| {
-        other(format!(
-            "the store is in use, and the bridge at {listen} does not tell its ledger; is it another version?"
-        ))
-    })
-}
-
-fn other(reason: String) -> CliError {
-    CliError::Other { reason, code: ExitCode::Failed }
 }

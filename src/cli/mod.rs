@@ -2,6 +2,7 @@
 //!
 //! Each command is one file with one function; it prints to standard output and says how the process ends.
 
+mod beside;
 mod chance;
 mod check;
 mod demo;
@@ -10,6 +11,7 @@ mod example;
 mod generate;
 mod ledger;
 mod run;
+mod session;
 mod simulate;
 mod version;
 
@@ -23,6 +25,7 @@ use crate::bridge::clock::{Clock, draw};
 use crate::config::{self, ConfigError, Environment, Problem, ProblemKind};
 use crate::homeserver::registration::RegistrationError;
 use crate::operate::ExitCode;
+use crate::persona::session::care::Word;
 use crate::store::{Opening, Owner, StoreError};
 use crate::telemetry::{LogOptions, TelemetryError};
 
@@ -57,6 +60,8 @@ pub enum Command {
     Doctor(ConfigFile),
     /// Show what the Personas' sessions used and cost
     Ledger(ledger::Options),
+    /// Let a Persona's next mail begin her next session
+    Refresh(session::Options),
     /// Write the registration that the homeserver needs
     #[command(short_flag = 'g')]
     GenerateRegistration(generate::Options),
@@ -141,7 +146,13 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
         Some(Command::GenerateRegistration(options)) => generate::generate(options, environment).map(Some),
         Some(Command::ExampleConfig(options)) => example::example(options).map(Some),
         Some(Command::Simulate(options)) => simulate::run(options).map(Some),
-        Some(Command::Run(_) | Command::Doctor(_) | Command::Ledger(_) | Command::Demo(_)) => Ok(None),
+        Some(
+            Command::Run(_)
+            | Command::Doctor(_)
+            | Command::Ledger(_)
+            | Command::Refresh(_)
+            | Command::Demo(_),
+        ) => Ok(None),
         None => Ok(Some(ExitCode::Usage)),
     }
 }
@@ -161,6 +172,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         }
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
+        Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
         Some(
             Command::Check(_)

@@ -19,6 +19,7 @@ use super::{
 use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::session::Entry;
+use crate::persona::session::care::Word;
 use crate::persona::{LaneMail, OpenTurn};
 
 /// The row of the control room.
@@ -160,6 +161,15 @@ impl Store {
         let withdrawn = self.index().withdrawn(persona);
         let persona = persona.clone();
         self.write(move |tx| turns::write(tx, &persona, turn, books, withdrawn)).await
+    }
+    /// What an operator said of a session, with the generation that it was said of.
+    pub fn word(&self, persona: &PersonaId) -> Result<Option<(u32, Word)>> {
+        self.read(|view| sessions::word(view, persona))
+    }
+    /// Writes down what an operator says of a Persona's session; answers of which generation, if there is one.
+    pub async fn set_word(&self, persona: &PersonaId, word: Word) -> Result<Option<u32>> {
+        let persona = persona.clone();
+        self.write(move |tx| sessions::put_word(tx, &persona, word)).await
     }
     /// Ends a turn with its reply: says into the outbox, mail out of the inbox, session row, turn closed, in one transaction.
     pub async fn commit(&self, commit: Commit) -> Result<()> {

@@ -2,12 +2,13 @@
 
 use ruma::OwnedUserId;
 
-use super::record::{IdentityForm, SessionForm};
+use super::record::{self, IdentityForm, SessionForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{IdentityRow, Result};
 use crate::conversation::PersonaId;
 use crate::persona::session::Session;
+use crate::persona::session::care::Word;
 
 /// The session row of a Persona.
 pub(super) fn session<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Session>> {
@@ -18,6 +19,26 @@ pub(super) fn session<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<S
 /// Writes the session row of a Persona.
 pub(super) fn put(tx: &mut Tx<'_>, persona: &PersonaId, session: Session) -> Result<()> {
     tx.put(Table::Sessions, persona.as_str().as_bytes(), &SessionForm::from(session))
+}
+
+/// What an operator said of a session, as `GENERATION WORD`, with that generation.
+pub(super) fn word<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<(u32, Word)>> {
+    let key = word_key(persona);
+    let Some(text) = from.meta(&key)? else { return Ok(None) };
+    let read =
+        text.split_once(' ').and_then(|(number, word)| Some((number.parse().ok()?, Word::named(word)?)));
+    read.map(Some).ok_or_else(|| record::corrupt(Table::Meta, key.as_bytes(), "not a word on a session"))
+}
+
+/// Writes down what an operator says of the session that there is; answers its generation.
+pub(super) fn put_word(tx: &mut Tx<'_>, persona: &PersonaId, word: Word) -> Result<Option<u32>> {
+    let Some(Session { generation, .. }) = session(tx, persona)? else { return Ok(None) };
+    tx.put_meta(&word_key(persona), &format!("{generation} {}", word.name()));
+    Ok(Some(generation))
+}
+
+fn word_key(persona: &PersonaId) -> String {
+    format!("word:{persona}")
 }
 
 /// How a user is authenticated.

@@ -36,6 +36,7 @@ async fn served() -> Served {
         ready: ready_out,
         stats: std::sync::Arc::new(|| json!({})),
         ledger: std::sync::Arc::new(|_| Ok(json!([]))),
+        orders: std::sync::Arc::new(|_| Box::pin(async { Ok(json!({})) })),
         pings: pings_in,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::answer::{Refusal, done, json};
 use self::flight::Flights;
-pub use self::operator::{Ledger, ask_ledger};
+pub use self::operator::{Ledger, Orders, Running};
 
 use super::event::Unreadable;
 use crate::conversation::Event;
@@ -75,6 +75,8 @@ pub struct Ear {
     pub stats: Stats,
     /// The ledger, for our own command.
     pub ledger: Ledger,
+    /// Who carries out what our own commands order.
+    pub orders: Orders,
     /// Told of each ping's transaction id.
     pub pings: mpsc::Sender<Option<String>>,
 }
@@ -119,6 +121,7 @@ pub fn router(ear: Ear) -> Router {
         .merge(homeserver)
         .merge(health)
         .route(operator::LEDGER, get(operator::ledger))
+        .route(operator::ORDER, post(operator::order))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))

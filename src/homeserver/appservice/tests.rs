@@ -19,6 +19,13 @@ struct Bench {
     ready: watch::Sender<Result<(), Vec<String>>>,
 }
 
+fn carry_out(order: &Value) -> Result<Value, String> {
+    match order["order"].as_str() {
+        Some("dance") => Ok(json!({"follows": "she dances"})),
+        _ => Err("no".to_owned()),
+    }
+}
+
 fn bench() -> Bench {
     let (transactions, received) = mpsc::channel(4);
     let (pings_in, pings) = mpsc::channel(1);
@@ -30,6 +37,7 @@ fn bench() -> Bench {
         ready: ready_out,
         stats: Arc::new(|| json!({"waiting": 3})),
         ledger: Arc::new(|since| Ok(json!([since]))),
+        orders: Arc::new(|order| Box::pin(async move { carry_out(&order) })),
         pings: pings_in,
     };
     Bench { router: router(ear), received, pings, ready }
@@ -234,6 +242,19 @@ async fn the_ledger_is_told_with_the_token_alone() {
 }
 
 #[tokio::test]
+async fn an_order_is_carried_out_with_the_token_alone() {
+    let bench = bench();
+    let order = |body: &'static str| request(Method::POST, "/_persona_bridge/order", body);
+    let follows = json!({"follows": "she dances"});
+    assert_eq!(bench.call(order(r#"{"order":"dance"}"#)).await, (200, follows));
+    let (status, body) = bench.call(order(r#"{"order":"fly"}"#)).await;
+    assert_eq!((status, &body["error"]), (409, &json!("no")));
+    assert_eq!(bench.call(order("dance")).await.0, 400);
+    let (status, body) = bench.call(anonymous(order(r#"{"order":"dance"}"#))).await;
+    assert_eq!((status, &body["errcode"]), (401, &json!("M_MISSING_TOKEN")));
+}
+
+#[tokio::test]
 async fn health_is_told_without_a_token() {
     let bench = bench();
     for path in ["/live", "/_matrix/mau/live", "/ready", "/_matrix/mau/ready"] {
@@ -373,6 +394,7 @@ fn an_ear_does_not_show_its_token() {
         ready,
         stats: Arc::new(|| Value::Null),
         ledger: Arc::new(|_| Ok(Value::Null)),
+        orders: Arc::new(|_| Box::pin(async { Ok(Value::Null) })),
         pings,
     };
     assert!(!format!("{ear:?}").contains(TOKEN));

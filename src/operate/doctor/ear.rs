@@ -49,6 +49,7 @@ impl Bound {
             ready,
             stats: Arc::new(|| serde_json::Value::Null),
             ledger: Arc::new(|_| Ok(serde_json::Value::Null)),
+            orders: Arc::new(|_| Box::pin(async { Ok(serde_json::Value::Null) })),
             pings,
         };
         let status = Arc::new(AtomicU16::new(0));

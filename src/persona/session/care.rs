@@ -333,6 +333,25 @@ fn flush_is_due(standing: &Standing<'_>, policy: &Policy) -> bool {
     policy.flush == Flushing::Auto && standing.tasks == Tasks::Unremembered && standing.is_warm()
 }
 
+impl Word {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Refresh, Self::Flush, Self::Keep];
+
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refresh => "refresh",
+            Self::Flush => "flush",
+            Self::Keep => "keep",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|word| word.name() == name)
+    }
+}
+
 impl Standing<'_> {
     /// What its turns cost.
     pub fn terms(&self) -> Terms<'_> {

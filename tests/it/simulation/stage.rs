@@ -140,6 +140,12 @@ impl Stage {
         serde_json::from_slice(&body).expect("JSON")
     }
 
+    /// Gives an operator's order: the status, and what was answered.
+    pub(crate) async fn order(&self, order: &Value) -> (u16, Value) {
+        let (status, body) = self.home.ask_appservice("POST", "/_persona_bridge/order", order).await;
+        (status, serde_json::from_slice(&body).expect("JSON"))
+    }
+
     /// Pushes a transaction of any form beside the homeserver's own: the status.
     pub(crate) async fn push(&self, txn: &str, body: &Value) -> u16 {
         let path = format!("/_matrix/app/v1/transactions/{txn}");

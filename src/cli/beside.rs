@@ -1,0 +1,87 @@
+//! A command beside a bridge: it takes the store where nobody has it, else it asks the bridge that does.
+
+use std::time::Duration;
+
+use super::{CliError, opening};
+use crate::bridge::orders::{self, Order};
+use crate::config::Config;
+use crate::conversation::PersonaId;
+use crate::homeserver::appservice::Running;
+use crate::homeserver::client::ReqwestTransport;
+use crate::operate::ExitCode;
+use crate::store::{Store, StoreError};
+
+/// How long the running bridge may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who has the store.
+pub(super) enum Holder {
+    /// We, now.
+    Us(Store),
+    /// A running bridge.
+    Bridge(Bridge),
+}
+
+/// A running bridge.
+pub(super) struct Bridge {
+    transport: ReqwestTransport,
+}
+
+/// Opens the store, unless a running bridge has it.
+pub(super) async fn holder(config: &Config) -> Result<Holder, CliError> {
+    let (at, opening) = (config.store.clone(), opening(config));
+    let opened = tokio::task::spawn_blocking(move || Store::open(&at, opening)).await;
+    match opened.map_err(|error| other(error.to_string()))? {
+        Ok(store) => Ok(Holder::Us(store)),
+        Err(StoreError::Locked { .. }) => {
+            let transport = ReqwestTransport::new(TIMEOUT).map_err(|error| other(error.to_string()))?;
+            Ok(Holder::Bridge(Bridge { transport }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Bridge {
+    /// It, at the config's address.
+    pub(super) fn running<'a>(&'a self, config: &'a Config) -> Running<'a> {
+        Running {
+            transport: &self.transport,
+            listen: config.appservice.listen,
+            hs_token: &config.registration.hs_token,
+        }
+    }
+}
+
+/// Gives an order to the running bridge, or carries it out on the store of one that is not running; answers what
+/// follows, in words.
+pub(super) async fn order(config: &Config, order: &Order) -> Result<String, CliError> {
+    if !config.store.path.exists() {
+        return Err(other(format!(
+            "there is no store at {}; run the bridge first",
+            config.store.path.display()
+        )));
+    }
+    match holder(config).await? {
+        Holder::Us(store) => Ok(orders::carry_out(&store, order).await?),
+        Holder::Bridge(bridge) => {
+            let answer = bridge.running(config).order(&order.to_json()).await;
+            let follows = answer.map(|answer| answer["follows"].as_str().unwrap_or_default().to_owned());
+            follows.map_err(|error| other(format!("the bridge at {}: {error}", config.appservice.listen)))
+        }
+    }
+}
+
+/// The id of a Persona of the config.
+pub(super) fn known(config: &Config, persona: &str) -> Result<PersonaId, CliError> {
+    let personas = &config.bridge.personas;
+    let found = personas.iter().map(|known| &known.persona.id).find(|id| id.as_str() == persona);
+    found.cloned().ok_or_else(|| {
+        let known: Vec<&str> = personas.iter().map(|known| known.persona.id.as_str()).collect();
+        other(format!("there is no Persona {persona}; there are {}", known.join(", ")))
+    })
+}
+
+/// A failure in words.
+pub(super) fn other(reason: String) -> CliError {
+    CliError::Other { reason, code: ExitCode::Failed }
+}
