@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ruma::OwnedUserId;
 use serde_json::{Value, json};
 
 use super::BridgeError;
@@ -11,6 +12,9 @@ use crate::conversation::PersonaId;
 use crate::homeserver::appservice::Orders;
 use crate::persona::session::care::Word;
 use crate::store::Store;
+
+/// The name of [`Order::Release`].
+const RELEASE: &str = "release";
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,11 @@ pub enum Order {
         /// What.
         word: Word,
     },
+    /// Held mail is asked again, and parked says are sent again.
+    Release {
+        /// Of this Persona and her user alone.
+        of: Option<(PersonaId, OwnedUserId)>,
+    },
 }
 
 impl Order {
@@ -29,18 +38,33 @@ impl Order {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Session { persona, word } => json!({ "order": word.name(), "persona": persona.as_str() }),
+            Self::Release { of: None } => json!({ "order": RELEASE }),
+            Self::Release { of: Some((persona, user)) } => {
+                json!({ "order": RELEASE, "persona": persona.as_str(), "user": user })
+            }
         }
     }
 
     /// Reads what [`Order::to_json`] made; none where it is something else.
     pub fn from_json(json: &Value) -> Option<Self> {
-        let word = Word::named(json["order"].as_str()?)?;
-        Some(Self::Session { persona: PersonaId(json["persona"].as_str()?.to_owned()), word })
+        let persona = json["persona"].as_str().map(|id| PersonaId(id.to_owned()));
+        let order = json["order"].as_str()?;
+        if order == RELEASE {
+            let user = || OwnedUserId::try_from(json["user"].as_str()?).ok();
+            let of = match persona {
+                Some(persona) => Some((persona, user()?)),
+                None => None,
+            };
+            return Some(Self::Release { of });
+        }
+        Some(Self::Session { persona: persona?, word: Word::named(order)? })
     }
 
-    fn persona(&self) -> &PersonaId {
+    /// Whom it is about; else it is about all.
+    fn persona(&self) -> Option<&PersonaId> {
         match self {
-            Self::Session { persona, .. } => persona,
+            Self::Session { persona, .. } => Some(persona),
+            Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
         }
     }
 }
@@ -61,6 +85,11 @@ pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeErr
                 Word::Keep => format!("session {generation} of {persona} goes on for as long as it can"),
             })
         }
+        Order::Release { of } => {
+            let (persona, user) = of.clone().unzip();
+            let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
+            Ok(format!("{mail} held messages are asked again, {says} parked says are sent again"))
+        }
     }
 }
 
@@ -72,13 +101,13 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
         Box::pin(async move {
             let order =
                 Order::from_json(&order).ok_or("it does not know this order; is it another version?")?;
-            let persona = order.persona();
-            if !shared.bells.contains_key(persona) {
-                return Err(format!("it has no Persona {persona}; was it restarted with this config?"));
+            if let Some(unknown) = order.persona().filter(|persona| !shared.bells.contains_key(persona)) {
+                return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
             let follows = carry_out(&shared.store, &order).await.map_err(|error| error.to_string())?;
-            tracing::info!(%persona, order = %order.to_json()["order"], "an operator's order");
-            shared.wake(persona);
+            tracing::info!(order = %order.to_json(), follows, "an operator's order");
+            shared.wake_all();
+            shared.outbox.notify_one();
             Ok(json!({ "follows": follows }))
         })
     })
@@ -94,7 +123,16 @@ mod tests {
             let order = Order::Session { persona: PersonaId("eir".to_owned()), word };
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
-        for other in [json!({}), json!({ "order": "dance", "persona": "eir" }), json!({ "order": "keep" })] {
+        let eir = || (PersonaId("eir".to_owned()), ruma::owned_user_id!("@persona_eir:hs.test"));
+        for order in [Order::Release { of: None }, Order::Release { of: Some(eir()) }] {
+            assert_eq!(Order::from_json(&order.to_json()), Some(order));
+        }
+        for other in [
+            json!({}),
+            json!({ "order": "release", "persona": "eir" }),
+            json!({ "order": "dance", "persona": "eir" }),
+            json!({ "order": "keep" }),
+        ] {
             assert_eq!(Order::from_json(&other), None, "{other}");
         }
     }

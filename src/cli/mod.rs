@@ -10,6 +10,7 @@ mod doctor;
 mod example;
 mod generate;
 mod ledger;
+mod release;
 mod run;
 mod session;
 mod simulate;
@@ -62,6 +63,8 @@ pub enum Command {
     Ledger(ledger::Options),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
+    /// Let held mail be asked again, and parked says be sent again
+    Release(release::Options),
     /// Write the registration that the homeserver needs
     #[command(short_flag = 'g')]
     GenerateRegistration(generate::Options),
@@ -151,6 +154,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Doctor(_)
             | Command::Ledger(_)
             | Command::Refresh(_)
+            | Command::Release(_)
             | Command::Demo(_),
         ) => Ok(None),
         None => Ok(Some(ExitCode::Usage)),
@@ -173,6 +177,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
+        Some(Command::Release(options)) => release::release(options, environment).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
         Some(
             Command::Check(_)

@@ -13,8 +13,8 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Result,
-    RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
+    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Parking,
+    Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
 use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
@@ -228,7 +228,11 @@ impl Store {
     /// The oldest unparked say of each room, in order of their places.
     pub fn outbox_heads(&self) -> Result<Vec<Say>> {
         let heads = self.index().heads();
-        self.read(|view| heads.into_iter().filter_map(|seq| outbox::at(view, seq).transpose()).collect())
+        self.says(&heads)
+    }
+    /// The says at these places.
+    pub fn says(&self, seqs: &[u64]) -> Result<Vec<Say>> {
+        self.read(|view| seqs.iter().filter_map(|seq| outbox::at(view, *seq).transpose()).collect())
     }
     /// Puts says into the outbox unless `key` is done; answers whether it did.
     pub async fn say_once(&self, key: String, says: Vec<NewSay>, now: Millis) -> Result<bool> {
@@ -255,8 +259,24 @@ impl Store {
         self.write(move |tx| outbox::split(tx, seq, parts, now)).await
     }
     /// Parks a say with its reason: kept, not sent, and not in the way of others.
-    pub async fn park(&self, seq: u64, reason: String) -> Result<()> {
-        self.write(move |tx| outbox::park(tx, seq, reason)).await
+    pub async fn park(&self, seq: u64, parking: Parking) -> Result<()> {
+        self.write(move |tx| outbox::park(tx, seq, parking)).await
+    }
+    /// The places of the oldest say of each room that is parked because the homeserver failed on it.
+    pub fn failed_heads(&self) -> Vec<u64> {
+        self.index().failed_heads()
+    }
+    /// Lets parked says go again.
+    pub async fn unpark(&self, seqs: Vec<u64>) -> Result<()> {
+        self.write(move |tx| seqs.into_iter().try_for_each(|seq| outbox::unpark(tx, seq).map(drop))).await
+    }
+    /// Lets all parked says go again, or those of one user; answers how many.
+    pub async fn release_says(&self, user: Option<OwnedUserId>) -> Result<u64> {
+        self.write(move |tx| outbox::release(tx, user.as_deref())).await
+    }
+    /// Puts held mail back to where mail waits, a Persona's or everybody's; answers how much.
+    pub async fn release_mail(&self, persona: Option<PersonaId>) -> Result<u64> {
+        self.write(move |tx| turns::release(tx, persona.as_ref())).await
     }
     /// Takes a Persona out of a room and drops what waits to be sent by her user there; answers how many says.
     pub async fn unseat(&self, persona: &PersonaId, user: OwnedUserId, room: OwnedRoomId) -> Result<u64> {

@@ -24,6 +24,17 @@ pub(super) const QUARANTINE: u64 = 1_000;
 /// The counter of unreadable texts in the meta table.
 pub(super) const QUARANTINED: &str = "quarantined";
 
+/// Whether a say is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is.
+    Waits,
+    /// It is parked until an operator releases it.
+    Parked,
+    /// It is parked until it is tried again.
+    Failed,
+}
+
 /// A change of a row that is mirrored.
 #[derive(Debug)]
 pub(super) enum Change {
@@ -33,8 +44,8 @@ pub(super) enum Change {
     Turn { persona: PersonaId, seqs: Vec<u64> },
     /// Mail put aside.
     Held { persona: PersonaId, seq: u64, held: bool },
-    /// A say: its room and whether it is parked.
-    Say { seq: u64, say: Option<(OwnedRoomId, bool)> },
+    /// A say: its room and whether it is to be sent.
+    Say { seq: u64, say: Option<(OwnedRoomId, Fate)> },
     /// How many unreadable texts there ever were.
     Quarantined(u64),
 }
@@ -91,7 +102,12 @@ impl Change {
 
     fn say(key: &[u8], form: Option<SayForm>) -> Result<Self> {
         let seq = table::number(Table::Outbox, key)?;
-        Ok(Self::Say { seq, say: form.map(|say| (say.room, say.parked.is_some())) })
+        let fate = |say: &SayForm| match (&say.parked, say.failed) {
+            (None, _) => Fate::Waits,
+            (Some(_), false) => Fate::Parked,
+            (Some(_), true) => Fate::Failed,
+        };
+        Ok(Self::Say { seq, say: form.map(|say| (say.room.clone(), fate(&say))) })
     }
 }
 
@@ -153,8 +169,9 @@ fn mail(head: &Waiting) -> Mail<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     personas: BTreeMap<PersonaId, Pile>,
-    says: BTreeMap<u64, (OwnedRoomId, bool)>,
+    says: BTreeMap<u64, (OwnedRoomId, Fate)>,
     lines: BTreeMap<OwnedRoomId, BTreeSet<u64>>,
+    failed: BTreeSet<u64>,
     quarantined: u64,
 }
 
@@ -207,7 +224,7 @@ impl Index {
         }
     }
 
-    fn apply_say(&mut self, seq: u64, say: Option<(OwnedRoomId, bool)>) {
+    fn apply_say(&mut self, seq: u64, say: Option<(OwnedRoomId, Fate)>) {
         if let Some((room, _)) = self.says.remove(&seq)
             && let Some(line) = self.lines.get_mut(&room)
         {
@@ -216,11 +233,12 @@ impl Index {
                 self.lines.remove(&room);
             }
         }
-        let Some((room, parked)) = say else { return };
-        if !parked {
+        set(&mut self.failed, seq, say.as_ref().is_some_and(|(_, fate)| *fate == Fate::Failed));
+        let Some((room, fate)) = say else { return };
+        if fate == Fate::Waits {
             self.lines.entry(room.clone()).or_default().insert(seq);
         }
-        self.says.insert(seq, (room, parked));
+        self.says.insert(seq, (room, fate));
     }
 
     /// The heads of the mail that waits outside the open turn.
@@ -250,6 +268,13 @@ impl Index {
         firsts.into_iter().collect()
     }
 
+    /// The places of the first say of each room that is parked until it is tried again, in order.
+    pub(super) fn failed_heads(&self) -> Vec<u64> {
+        let mut rooms = BTreeSet::new();
+        let failed = self.failed.iter().filter_map(|seq| Some((*seq, &self.says.get(seq)?.0)));
+        failed.filter(|(_, room)| rooms.insert(*room)).map(|(seq, _)| seq).collect()
+    }
+
     /// How many unreadable texts are kept.
     pub(super) fn quarantined(&self) -> u64 {
         self.quarantined.min(QUARANTINE)
@@ -262,7 +287,7 @@ impl Index {
             waiting: piles.clone().map(|pile| pile.waiting.len() as u64).sum(),
             held: piles.map(|pile| pile.held.len() as u64).sum(),
             outbox: self.says.len() as u64,
-            parked: self.says.values().filter(|(_, parked)| *parked).count() as u64,
+            parked: self.says.values().filter(|(_, fate)| *fate != Fate::Waits).count() as u64,
             quarantined: self.quarantined(),
         }
     }

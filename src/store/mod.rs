@@ -233,6 +233,15 @@ pub struct NewSay {
     pub part: String,
 }
 
+/// Why a say is parked: kept, not sent, and not in the way of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parking {
+    /// The homeserver will not take it as things are; it goes again when an operator releases it.
+    Refused(String),
+    /// The homeserver failed on it again and again; it is tried again by itself.
+    Failed(String),
+}
+
 /// A say in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Say {

@@ -6,7 +6,7 @@ use super::inbox::{put_words, remove_words, words};
 use super::record::{self, OursForm, RequestForm, SayForm, SinceForm};
 use super::table::{self, Table};
 use super::tx::{Read, Tx};
-use super::{NewSay, Result, Say};
+use super::{NewSay, Parking, Result, Say};
 use crate::conversation::{Millis, RequestId};
 
 /// Each say gets this many places, so that the parts of a split one find room before the next.
@@ -123,11 +123,36 @@ pub(super) fn split(tx: &mut Tx<'_>, seq: u64, parts: Vec<NewSay>, now: Millis) 
 }
 
 /// Parks a say.
-pub(super) fn park(tx: &mut Tx<'_>, seq: u64, reason: String) -> Result<()> {
+pub(super) fn park(tx: &mut Tx<'_>, seq: u64, parking: Parking) -> Result<()> {
     let place = seq.to_be_bytes();
     let Some(mut form) = tx.record::<SayForm>(Table::Outbox, &place)? else { return Ok(()) };
-    form.parked = Some(reason);
+    let (reason, failed) = match parking {
+        Parking::Refused(reason) => (reason, false),
+        Parking::Failed(reason) => (reason, true),
+    };
+    (form.parked, form.failed) = (Some(reason), failed);
     tx.put(Table::Outbox, &place, &form)
+}
+
+/// Lets a parked say go again; answers whether there was one.
+pub(super) fn unpark(tx: &mut Tx<'_>, seq: u64) -> Result<bool> {
+    let place = seq.to_be_bytes();
+    let form = tx.record::<SayForm>(Table::Outbox, &place)?.filter(|form| form.parked.is_some());
+    let Some(mut form) = form else { return Ok(false) };
+    (form.parked, form.failed) = (None, false);
+    tx.put(Table::Outbox, &place, &form)?;
+    Ok(true)
+}
+
+/// Lets all parked says go again, or those of one user; answers how many.
+pub(super) fn release(tx: &mut Tx<'_>, user: Option<&UserId>) -> Result<u64> {
+    let mut released = 0;
+    for (place, form) in tx.records::<SayForm>(Table::Outbox, &[])? {
+        if user.is_none_or(|user| form.sender == user) {
+            released += u64::from(unpark(tx, table::number(Table::Outbox, &place)?)?);
+        }
+    }
+    Ok(released)
 }
 
 /// Drops what waits to be sent by a user in a room; answers how many says.

@@ -49,7 +49,7 @@ fn withdraw(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64) -> Result<bool> {
     if let Some(mut mail) = tx.record::<MailForm>(Table::Mail, &place)? {
         let before = silence(tx, &place, &mut mail)?;
         tx.put(Table::Mail, &place, &mail)?;
-        return Ok(before && turns::is_open(tx, persona, seq)?);
+        return Ok(before && (mail.fed || turns::is_open(tx, persona, seq)?));
     }
     if let Some(mut held) = tx.record::<HeldForm>(Table::Held, &place)? {
         let before = silence(tx, &place, &mut held.mail)?;

@@ -86,6 +86,23 @@ pub(super) fn hold(
     Ok(())
 }
 
+/// Puts held mail back to where mail waits, a Persona's or everybody's; answers how much.
+pub(super) fn release(tx: &mut Tx<'_>, persona: Option<&PersonaId>) -> Result<u64> {
+    let mut released = 0;
+    let whose = persona.map(turn_key).unwrap_or_default();
+    for (place, held) in tx.records::<HeldForm>(Table::Held, &whose)? {
+        tx.remove(Table::Held, &place)?;
+        if matches!(held.mail.kind, KindForm::Withdrawn) {
+            continue;
+        }
+        tx.remove(Table::Heard, &place)?;
+        tx.put_mail(&place, &MailForm { fed: true, ..held.mail })?;
+        released += 1;
+        tx.breathe()?;
+    }
+    Ok(released)
+}
+
 /// Writes down what is new about a session.
 fn book(tx: &mut Tx<'_>, persona: &PersonaId, books: Books) -> Result<()> {
     if let Some(session) = books.session {

@@ -10,7 +10,9 @@ use persona_bridge::conversation::{
 use persona_bridge::persona::lanes::{Mail, lane_mail};
 use persona_bridge::persona::session::{Account, Fingerprint, Session};
 use persona_bridge::persona::{OpenTurn, Troubles};
-use persona_bridge::store::{Arrival, Books, Commit, Config, Effect, NewSay, Opening, Owner, SeatRow, Store};
+use persona_bridge::store::{
+    Arrival, Books, Commit, Config, Effect, NewSay, Opening, Owner, Parking, SeatRow, Store,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, RngSeed};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
@@ -31,6 +33,7 @@ enum Verb {
     Sent(u8),
     Split(u8, u8),
     Park(u8),
+    Release(u8),
     Seat(u8, u8, bool),
     Unseat(u8, u8),
     Prune(u8),
@@ -75,6 +78,7 @@ fn verb() -> impl Strategy<Value = Verb> {
         2 => any::<u8>().prop_map(Verb::Sent),
         1 => any::<(u8, u8)>().prop_map(|(head, parts)| Verb::Split(head, parts)),
         1 => any::<u8>().prop_map(Verb::Park),
+        1 => any::<u8>().prop_map(Verb::Release),
         1 => any::<(u8, u8, bool)>().prop_map(|(persona, room, invited)| Verb::Seat(persona, room, invited)),
         1 => any::<(u8, u8)>().prop_map(|(persona, room)| Verb::Unseat(persona, room)),
         1 => any::<u8>().prop_map(Verb::Prune),
@@ -221,6 +225,14 @@ impl World {
                 assert_eq!(self.runtime.block_on(store.say_once(key, says, now)).unwrap(), wanted);
             }
             Verb::Sent(_) | Verb::Split(..) | Verb::Park(_) => self.deliver(&store, verb),
+            Verb::Release(pick) => {
+                let (persona, user) = (persona(*pick), user(persona(*pick).as_str()));
+                let wanted = self.reference.release(&persona, &user);
+                let released =
+                    async { (store.release_mail(Some(persona)).await, store.release_says(Some(user)).await) };
+                let (mail, says) = self.runtime.block_on(released);
+                assert_eq!((mail.unwrap(), says.unwrap()), wanted);
+            }
             Verb::Seat(pick, place, invited) => {
                 let seat = seat(*pick, *place, *invited);
                 self.reference.seat(&seat);
@@ -329,7 +341,7 @@ impl World {
             self.runtime.block_on(store.split(head.seq, parts, now)).unwrap();
         } else if let Verb::Park(_) = verb {
             self.reference.park(request);
-            self.runtime.block_on(store.park(head.seq, "muted".to_owned())).unwrap();
+            self.runtime.block_on(store.park(head.seq, Parking::Refused("muted".to_owned()))).unwrap();
         } else {
             let event: OwnedEventId = format!("$sent{}", now.0).try_into().unwrap();
             self.reference.take_out(request, &event, now);

@@ -1,6 +1,7 @@
 //! From the outbox to the rooms: the oldest say of each room, with its transaction id, until taken or refused for good.
 
 mod attempt;
+mod rounds;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use super::calls::backoff;
 use super::shared::{SayTarget, Shared, thaw};
 use crate::conversation::{Millis, RequestId};
 use crate::homeserver::content;
-use crate::store::{NewSay, Say};
+use crate::store::{NewSay, Parking, Say};
 use attempt::{Tried, attempt};
+use rounds::Rounds;
 
 /// A 5xx that repeats this often for one say while other calls succeed parks it; while none succeeds it is an outage.
 const SERVER_FAULTS: u32 = 10;
@@ -35,6 +37,8 @@ struct Trouble {
     not_before: Millis,
     /// A PUT may have been taken without our knowing.
     uncertain: bool,
+    /// It was parked because of server faults and has one more try.
+    tried_again: bool,
 }
 
 type Trying = BoxFuture<'static, (Say, Result<Tried, BridgeError>)>;
@@ -46,6 +50,7 @@ pub(crate) struct Deliver {
     busy: BTreeMap<OwnedRoomId, u64>,
     troubles: BTreeMap<RequestId, Trouble>,
     started: Millis,
+    rounds: Rounds,
 }
 
 impl Deliver {
@@ -57,13 +62,15 @@ impl Deliver {
             busy: BTreeMap::new(),
             troubles: BTreeMap::new(),
             started,
+            rounds: Rounds::default(),
         }
     }
 
     /// Runs until the service has drained.
     pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
         loop {
-            let next = self.begin()?;
+            self.try_parked().await?;
+            let next = self.begin()?.into_iter().chain(self.next_round()).min();
             let shared = self.shared.clone();
             tokio::select! {
                 biased;
@@ -75,6 +82,39 @@ impl Deliver {
                 () = shared.outbox.notified() => {}
                 () = shared.clock.sleep_until(next), if next.is_some() => {}
             }
+        }
+    }
+
+    /// When what is parked because of server faults is tried again, if there is any.
+    fn next_round(&self) -> Option<Millis> {
+        let any = !self.shared.store.failed_heads().is_empty();
+        any.then(|| self.rounds.next().unwrap_or(self.started))
+    }
+
+    /// Lets the oldest such say of each room have one more try if that is due.
+    async fn try_parked(&mut self) -> Result<(), BridgeError> {
+        let now = self.shared.clock.now();
+        if self.next_round().is_none_or(|next| next > now) {
+            return Ok(());
+        }
+        self.rounds.made(now);
+        let heads = self.shared.store.failed_heads();
+        self.shared.store.unpark(heads.clone()).await?;
+        for say in self.shared.store.says(&heads)? {
+            let uncertain = self.trouble(&say).uncertain;
+            let trouble = Trouble { uncertain, tried_again: true, ..Trouble::default() };
+            self.troubles.insert(say.say.request, trouble);
+        }
+        Ok(())
+    }
+
+    /// The homeserver has taken a say.
+    fn taken(&mut self, request: &RequestId) {
+        let trouble = self.troubles.remove(request);
+        if trouble.is_some_and(|trouble| trouble.tried_again) {
+            self.rounds.over();
+        } else {
+            self.rounds.taken();
         }
     }
 
@@ -114,7 +154,7 @@ impl Deliver {
         let now = self.shared.clock.now();
         match tried {
             Tried::Sent(event) => {
-                self.troubles.remove(&say.say.request);
+                self.taken(&say.say.request);
                 self.shared.store.sent(say.seq, event, now).await?;
             }
             Tried::Later { after, uncertain, server_fault, reached } => {
@@ -125,7 +165,7 @@ impl Deliver {
                 self.troubles.remove(&say.say.request);
                 self.shared.store.split(say.seq, Vec::new(), now).await?;
             }
-            Tried::Park(reason) => self.park(&say, &reason).await?,
+            Tried::Park(reason) => self.park(&say, Parking::Refused(reason)).await?,
             Tried::Gone => self.gone(&say).await?,
             Tried::Rejoined => {
                 let trouble = self.troubles.entry(say.say.request.clone()).or_default();
@@ -153,21 +193,25 @@ impl Deliver {
         if trouble.server_faults <= 1 {
             trouble.successes_before = successes;
         }
-        let given_up = trouble.server_faults >= SERVER_FAULTS && successes > trouble.successes_before;
+        let again_and_again = trouble.server_faults >= SERVER_FAULTS && successes > trouble.successes_before;
+        let given_up = again_and_again || (trouble.tried_again && server_fault);
         if !reached
             && self.shared.readiness.say("mouth", "the homeserver cannot be reached; what is said waits")
         {
             tracing::warn!("the homeserver cannot be reached; what is said waits in the outbox");
         }
         if given_up {
-            self.park(say, "the homeserver failed on it again and again while other calls succeeded").await?;
+            let reason = "the homeserver failed on it again and again while other calls succeeded";
+            self.park(say, Parking::Failed(reason.to_owned())).await?;
         }
         Ok(())
     }
 
     async fn split(&mut self, say: Say) -> Result<(), BridgeError> {
         let parts = thaw(&say.say.body).and_then(|body| content::split(&body));
-        let Some(parts) = parts else { return self.park(&say, "it is too large and cannot be split").await };
+        let Some(parts) = parts else {
+            return self.park(&say, Parking::Refused("it is too large and cannot be split".to_owned())).await;
+        };
         let smaller = parts.iter().enumerate().map(|(index, content)| {
             let part = format!("{}.{}", say.say.part, index + 1);
             let NewSay { sender, room, kind, cause, .. } = &say.say;
@@ -179,9 +223,20 @@ impl Deliver {
         Ok(())
     }
 
-    async fn park(&mut self, say: &Say, reason: &str) -> Result<(), BridgeError> {
-        self.troubles.remove(&say.say.request);
-        self.shared.store.park(say.seq, reason.to_owned()).await?;
+    async fn park(&mut self, say: &Say, parking: Parking) -> Result<(), BridgeError> {
+        let trouble = self.troubles.entry(say.say.request.clone()).or_default();
+        let (tried_again, uncertain) = (trouble.tried_again, trouble.uncertain);
+        // Whenever it goes again, that it may have been taken must not be forgotten.
+        *trouble = Trouble { uncertain, ..Trouble::default() };
+        if self.shared.store.failed_heads().is_empty() && !tried_again {
+            self.rounds.made(self.shared.clock.now());
+        }
+        let (Parking::Refused(reason) | Parking::Failed(reason)) = &parking;
+        let (reason, is_told) = (reason.clone(), tried_again && matches!(parking, Parking::Failed(_)));
+        self.shared.store.park(say.seq, parking).await?;
+        if is_told {
+            return Ok(());
+        }
         let text = format!("{} could not say something in {}: {reason}", say.say.sender, say.say.room);
         // About the control room itself there is no other place to speak.
         if say.say.sender == self.shared.config.bot {
@@ -195,7 +250,7 @@ impl Deliver {
         let NewSay { sender, room, .. } = &say.say;
         let persona = self.shared.directory().persona(sender).map(|persona| persona.id.clone());
         let Some(persona) = persona else {
-            return self.park(say, "the bot is not in the room").await;
+            return self.park(say, Parking::Refused("the bot is not in the room".to_owned())).await;
         };
         self.shared.directory().unseat(&persona, room);
         let dropped = self.shared.store.unseat(&persona, sender.clone(), room.clone()).await?;

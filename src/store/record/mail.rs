@@ -123,6 +123,9 @@ pub(in crate::store) struct MailForm {
     pub(in crate::store) addressed: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) late: bool,
+    /// Whether an earlier turn may have fed it: it was held, and released.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::store) fed: bool,
     pub(in crate::store) said: u64,
     pub(in crate::store) heard: u64,
 }
@@ -142,6 +145,7 @@ impl MailForm {
             reply_to: delivery.reply_to,
             addressed: delivery.addressed,
             late: delivery.late,
+            fed: false,
             said: delivery.said.0,
             heard: delivery.heard.0,
         };

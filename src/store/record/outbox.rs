@@ -18,6 +18,9 @@ pub(in crate::store) struct SayForm {
     pub(in crate::store) since: u64,
     /// Why it is parked, if it is.
     pub(in crate::store) parked: Option<String>,
+    /// Whether it is parked because the homeserver failed on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::store) failed: bool,
     /// None where the body stands in a row of its own.
     pub(in crate::store) body: Option<String>,
 }
@@ -34,6 +37,7 @@ impl SayForm {
             part: say.part,
             since: now.0,
             parked: None,
+            failed: false,
             body: None,
         };
         (form, say.body)

@@ -28,6 +28,7 @@ fn forms_of_mail_stay_as_they_are() {
     ] {
         check::<MailForm>(&mail.replace(r#""kind":"text""#, &format!(r#""kind":{kind}"#)));
     }
+    check::<MailForm>(&mail.replace(r#""late":true"#, r#""late":true,"fed":true"#));
     check::<MailForm>(
         r#"{"lane":{"direct":"!d:x.org"},"room":"!d:x.org","sender":"@a:x.org","event":"$e","kind":"media","said":5,"heard":6}"#,
     );
@@ -63,6 +64,9 @@ fn forms_of_the_ledger_stay_as_they_are() {
 fn forms_of_the_outbox_stay_as_they_are() {
     check::<SayForm>(
         r#"{"sender":"@e:x.org","room":"!r:x.org","request":"q","kind":"m.room.message","cause":"c","part":"0","since":3,"parked":null,"body":"{}"}"#,
+    );
+    check::<SayForm>(
+        r#"{"sender":"@e:x.org","room":"!r:x.org","request":"q","kind":"m.room.message","cause":"c","part":"0","since":3,"parked":"500","failed":true,"body":"{}"}"#,
     );
     check::<RequestForm>(r#"{"waits":4294967296}"#);
     check::<RequestForm>(r#"{"sent":["$e",8]}"#);

@@ -117,6 +117,10 @@ fn say(request: &str, to: &str) -> NewSay {
     }
 }
 
+fn refused(reason: &str) -> Parking {
+    Parking::Refused(reason.to_owned())
+}
+
 fn opening() -> Opening {
     let owner = Owner { server_name: "x.org".to_owned(), appservice: "bridge".to_owned() };
     Opening { owner, epoch: Uuid::from_u128(1), now: NOW }

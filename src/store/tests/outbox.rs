@@ -116,7 +116,7 @@ fn what_is_gone_is_not_split() {
     let seq = place(&world, "1");
     drain(&world);
     block(world.store().split(seq, vec![say("1.1", "a")], NOW)).unwrap();
-    block(world.store().park(seq, "muted".to_owned())).unwrap();
+    block(world.store().park(seq, refused("muted"))).unwrap();
     assert_eq!(world.store().counts().outbox, 0);
 }
 
@@ -124,10 +124,46 @@ fn what_is_gone_is_not_split() {
 fn a_parked_say_is_kept_and_in_nobodys_way() {
     let mut world = World::new();
     put(&world, &[("1", "a"), ("2", "a")]);
-    block(world.store().park(place(&world, "1"), "muted".to_owned())).unwrap();
+    block(world.store().park(place(&world, "1"), refused("muted"))).unwrap();
     world.look(|store| {
         assert_eq!(heads(store), ["2"]);
         assert_eq!(store.counts().outbox, 2);
+    });
+}
+
+#[test]
+fn a_parked_say_goes_again_at_its_place_when_it_is_released() {
+    let mut world = World::new();
+    put(&world, &[("1", "a"), ("2", "b"), ("3", "a")]);
+    let other = NewSay { sender: user("bil"), ..say("4", "c") };
+    block(world.store().say_once("k".to_owned(), vec![other], NOW)).unwrap();
+    for request in ["1", "2", "4"] {
+        block(world.store().park(place(&world, request), refused("muted"))).unwrap();
+    }
+    world.look(|store| assert_eq!(heads(store), ["3"]));
+    assert_eq!(block(world.store().release_says(Some(user("bil")))).unwrap(), 1);
+    world.look(|store| assert_eq!(heads(store), ["3", "4"]));
+    assert_eq!(block(world.store().release_says(None)).unwrap(), 2);
+    assert_eq!(drain(&world), ["1", "2", "3", "4"]);
+}
+
+#[test]
+fn what_the_homeserver_failed_on_is_shown_once_a_room() {
+    let mut world = World::new();
+    put(&world, &[("1", "a"), ("2", "a"), ("3", "b"), ("4", "c")]);
+    for request in ["1", "2", "3"] {
+        let failed = Parking::Failed("500".to_owned());
+        block(world.store().park(place(&world, request), failed)).unwrap();
+    }
+    block(world.store().park(place(&world, "4"), refused("muted"))).unwrap();
+    let of = |store: &Store| {
+        let says = store.says(&store.failed_heads()).unwrap();
+        says.into_iter().map(|say| say.say.request.0).collect::<Vec<_>>()
+    };
+    world.look(|store| assert_eq!(of(store), ["1", "3"]));
+    block(world.store().unpark(world.store().failed_heads())).unwrap();
+    world.look(|store| {
+        assert_eq!((of(store), heads(store)), (vec!["2".to_owned()], vec!["1".to_owned(), "3".to_owned()]))
     });
 }
 
@@ -149,7 +185,7 @@ fn losing_a_seat_drops_what_waits_there() {
     put(&world, &[("1", "a"), ("2", "b"), ("3", "a")]);
     let other = NewSay { sender: user("bil"), ..say("4", "a") };
     block(world.store().say_once("k".to_owned(), vec![other], NOW)).unwrap();
-    block(world.store().park(place(&world, "1"), "muted".to_owned())).unwrap();
+    block(world.store().park(place(&world, "1"), refused("muted"))).unwrap();
     assert_eq!(block(world.store().unseat(&eir(), user("eir"), room("a"))).unwrap(), 2);
     world.look(|store| {
         assert_eq!(heads(store), ["2", "4"]);

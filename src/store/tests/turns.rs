@@ -88,13 +88,33 @@ fn held_mail_is_put_aside_with_its_reason() {
 }
 
 #[test]
+fn released_mail_waits_again_with_its_words_and_she_is_told_when_it_is_taken_back() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
+    block(world.store().hold(&eir(), turn(1, &[1, 2]), "refused".to_owned(), NOW, Books::default())).unwrap();
+    assert_eq!(block(world.store().release_mail(Some(persona("bil")))).unwrap(), 0);
+    assert_eq!(block(world.store().release_mail(Some(eir()))).unwrap(), 2);
+    assert_eq!(block(world.store().release_mail(None)).unwrap(), 0);
+    world.look(|store| {
+        assert_eq!(store.held(&eir()).unwrap(), 0);
+        let whole = numbered(2, mail("b", &"b".repeat(2_000)));
+        assert_eq!(store.deliveries(&eir(), &[2]).unwrap(), [whole]);
+        assert_eq!(store.heard(&eir(), 1).unwrap().unwrap().event, event("a"));
+    });
+    assert_eq!(world.waiting(&eir()), [1, 2, 3]);
+    let notice = mail("gone", "taken back");
+    world.accept(vec![arrival("gone", vec![Effect::Redact { redacts: event("a"), notice }])]);
+    assert_eq!(world.waiting(&eir()), [2, 3, 4], "an earlier turn may have fed it");
+}
+
+#[test]
 fn counts_tell_how_much_there_is() {
     let mut world = with_mail();
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     block(world.store().hold(&eir(), turn(1, &[1]), "refused".to_owned(), NOW, Books::default())).unwrap();
     block(world.store().say_once("k".to_owned(), vec![say("q", "a"), say("p", "b")], NOW)).unwrap();
     let seq = world.store().outbox_heads().unwrap()[0].seq;
-    block(world.store().park(seq, "muted".to_owned())).unwrap();
+    block(world.store().park(seq, refused("muted"))).unwrap();
     world.look(|store| {
         let counts = Counts { waiting: 2, held: 1, outbox: 2, parked: 1, quarantined: 0 };
         assert_eq!(store.counts(), counts);

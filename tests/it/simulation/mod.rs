@@ -9,6 +9,7 @@ mod model;
 mod outages;
 mod patience;
 mod put_out;
+mod release;
 mod rooms;
 mod sending;
 mod stage;

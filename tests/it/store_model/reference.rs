@@ -17,6 +17,8 @@ pub(super) struct Pile {
     pub(super) mail: BTreeMap<u64, Delivery>,
     /// Mail put aside.
     pub(super) held: BTreeMap<u64, (Delivery, String)>,
+    /// The numbers of mail that was held once and is not any more.
+    pub(super) released: BTreeSet<u64>,
     pub(super) turn: Option<OpenTurn>,
     pub(super) session: Option<Session>,
 }
@@ -172,6 +174,19 @@ impl Reference {
         pile.turn.take_if(|open| open.id == turn.id);
     }
 
+    /// Puts held mail back and lets parked says go again; answers how many of each.
+    pub(super) fn release(&mut self, persona: &PersonaId, user: &OwnedUserId) -> (u64, u64) {
+        let pile = self.pile(persona);
+        let held = std::mem::take(&mut pile.held).into_iter();
+        let held = held.filter(|(_, (mail, _))| mail.kind != DeliveryKind::Withdrawn);
+        let held: Vec<(u64, Delivery)> = held.map(|(seq, (mail, _))| (seq, mail)).collect();
+        pile.released.extend(held.iter().map(|(seq, _)| *seq));
+        let mail = held.len() as u64;
+        pile.mail.extend(held);
+        let parked = self.outbox.iter_mut().filter(|queued| queued.parked && queued.say.sender == *user);
+        (mail, parked.map(|queued| queued.parked = false).count() as u64)
+    }
+
     fn say(&mut self, say: &NewSay) {
         let known = self.sent.contains_key(&say.request)
             || self.outbox.iter().any(|queued| queued.say.request == say.request);
@@ -245,7 +260,7 @@ impl Reference {
 fn withdraw(pile: &mut Pile, seq: u64) -> bool {
     let open = pile.is_open(seq);
     let (mail, fed) = match (pile.mail.get_mut(&seq), pile.held.get_mut(&seq)) {
-        (Some(mail), _) => (mail, open),
+        (Some(mail), _) => (mail, open || pile.released.contains(&seq)),
         (None, Some((mail, _))) => (mail, true),
         (None, None) => return true,
     };

@@ -273,9 +273,10 @@ impl FakeHomeserver {
 
     async fn put(&self, router: axum::Router, method: &str, path: &str, body: &Value) -> (u16, Vec<u8>) {
         let setup = self.setup();
+        let and = if path.contains('?') { '&' } else { '?' };
         let uri = match setup.flavour {
             Flavour::Synapse => path.to_owned(),
-            Flavour::Conduit => format!("{path}?access_token={}", setup.hs_token),
+            Flavour::Conduit => format!("{path}{and}access_token={}", setup.hs_token),
         };
         let request = ::http::Request::builder()
             .method(method)
