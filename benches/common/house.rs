@@ -136,6 +136,7 @@ fn config(personas: usize, mind: Mind) -> Config {
             RoomKind::Register(swarm),
         )]),
         default_register: None,
+        dm_memories: Default::default(),
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
         reconcile: Duration::from_secs(3600),

@@ -8,6 +8,7 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
+use crate::persona::memory::DmMemories;
 use crate::persona::session::Prices;
 
 /// What the bridge runs with, gathered by [`crate::config`].
@@ -31,6 +32,8 @@ pub struct Config {
     pub default_register: Option<RegisterName>,
     /// Who may do what.
     pub permissions: Permissions,
+    /// Where memories of direct rooms may be recalled.
+    pub dm_memories: DmMemories,
     /// When addressed mail is due.
     pub settle: Settle,
     /// How often every room is read back.
@@ -111,6 +114,7 @@ mod halt;
 mod identities;
 mod invites;
 mod live;
+mod memories;
 pub mod minds;
 pub mod orders;
 mod presence;

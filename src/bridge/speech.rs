@@ -8,10 +8,10 @@ use ruma::{OwnedEventId, OwnedRoomId};
 
 use super::shared::{SayTarget, Shared};
 use super::turn::labels_of;
-use super::{BridgeError, Config, Mind, PersonaConfig};
+use super::{BridgeError, Config, Mind, PersonaConfig, memories};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
-use crate::conversation::reply::{self, Act, Allowance, Fault, SCHEMA, Target};
-use crate::conversation::{Batch, Content, Lane, PersonaId, Room};
+use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
+use crate::conversation::{Batch, Content, Lane, Memory, PersonaId, Room};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::OpenTurn;
@@ -48,6 +48,7 @@ pub(crate) async fn surroundings(
     persona: &PersonaConfig,
     batch: &Batch,
     first: bool,
+    memories: Vec<Memory>,
 ) -> Result<Surroundings, BridgeError> {
     let id = &persona.persona.id;
     let mut labels = labels_of(batch);
@@ -69,7 +70,7 @@ pub(crate) async fn surroundings(
             context.insert(room, lines.unwrap_or_default());
         }
     }
-    Ok(Surroundings { rooms, labels, context, now: shared.clock.now() })
+    Ok(Surroundings { rooms, labels, context, memories, now: shared.clock.now() })
 }
 
 fn referred(delivery: &crate::conversation::Delivery) -> impl Iterator<Item = OwnedEventId> {
@@ -149,6 +150,8 @@ pub(crate) struct Spoken {
     pub(crate) says: Vec<NewSay>,
     /// Rooms of the mail that have no ear for her any more: what she said there is dropped.
     pub(crate) lost: BTreeSet<OwnedRoomId>,
+    /// What she remembers and forgets.
+    pub(crate) keeps: Keeps,
 }
 
 /// Turns a reply into frozen says, or names the fault that she is told.
@@ -162,8 +165,9 @@ pub(crate) fn says(
     reply: &str,
 ) -> Result<Result<Spoken, Fault>, BridgeError> {
     let (allowance, closed) = allowance(shared, persona, turn, reply)?;
-    let acts = match reply::acts(reply, &allowance) {
-        Ok(acts) => acts,
+    let read = reply::acts(reply, &allowance).and_then(|acts| Ok((acts, reply::keeps(reply, &allowance)?)));
+    let (acts, keeps) = match read {
+        Ok(read) => read,
         Err(fault) => return Ok(Err(fault)),
     };
     let cause = turn.id.to_string();
@@ -180,7 +184,7 @@ pub(crate) fn says(
             says.push(shared.say(&persona.persona.user, target, &content));
         }
     }
-    Ok(Ok(Spoken { says, lost }))
+    Ok(Ok(Spoken { says, lost, keeps }))
 }
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {
@@ -207,7 +211,9 @@ fn allowance(
     let deliveries = shared.store.deliveries(id, &turn.seqs)?;
     let batch = Batch { lane: turn.lane.clone(), deliveries };
     let mut heard = Vec::new();
-    for name in reply::labels_in(reply) {
+    let named = reply::labels_in(reply);
+    let memories = memories::worded_in(shared, id, &turn.lane, &named);
+    for name in named {
         let Some(seq) = name.strip_prefix('m').and_then(|seq| seq.parse().ok()) else { continue };
         if let Some(row) = shared.store.heard(id, seq)? {
             let target = Target { room: row.room, event: row.event, thread: row.thread };
@@ -224,5 +230,5 @@ fn allowance(
         let known = directory.room(room).map(|known| label(known, persona, &turn.lane));
         rooms.insert(room.clone(), known.into_iter().collect());
     }
-    Ok((reply::allowance(&batch, rooms, heard), closed))
+    Ok((Allowance { memories, ..reply::allowance(&batch, rooms, heard) }, closed))
 }

@@ -10,6 +10,7 @@ use super::PersonaConfig;
 use super::books::Keeper;
 use super::clock::draw_turn;
 use super::halt::Halt;
+use super::memories::{self, Reminded};
 use super::presence::Presence;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
@@ -36,6 +37,7 @@ pub(crate) struct Turns {
     session: Option<Session>,
     presence: Presence,
     keeper: Keeper,
+    reminded: Reminded,
 }
 
 impl Turns {
@@ -45,7 +47,8 @@ impl Turns {
         let fingerprint = speech::fingerprint(&shared.config, &persona.persona.id, &prompt);
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
         let keeper = Keeper::new(shared.clone(), persona.persona.id.clone());
-        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence, keeper })
+        let reminded = Reminded::default();
+        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence, keeper, reminded })
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {
@@ -146,11 +149,13 @@ impl Turns {
         let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
         let batch = Batch { lane: turn.lane.clone(), deliveries };
         if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {
-            self.commit(turn, session, Vec::new(), None).await?;
+            self.commit(turn, session, Spoken::default(), None).await?;
             return Ok(None);
         }
         let first = session.last_committed.is_none();
-        let surroundings = speech::surroundings(&self.shared, &self.persona, &batch, first).await?;
+        self.reminded = memories::remind(&self.shared, &self.persona.persona.id, &session, &batch)?;
+        let memories = self.reminded.memories.clone();
+        let surroundings = speech::surroundings(&self.shared, &self.persona, &batch, first, memories).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
         self.keeper.feeds();
@@ -188,10 +193,10 @@ impl Turns {
         let now = self.shared.clock.now();
         self.show_health(&ending);
         match self.judge(&turn, ending)? {
-            (Verdict::Commit { .. }, Spoken { says, lost }) => {
+            (Verdict::Commit { .. }, spoken) => {
                 let line = LineId::derive(turn.id, turn.attempt);
-                self.tell_lost(&turn, &lost).await?;
-                self.commit(turn, session, says, Some(line)).await?;
+                self.tell_lost(&turn, &spoken.lost).await?;
+                self.commit(turn, session, spoken, Some(line)).await?;
             }
             (Verdict::Again { after, troubles }, _) => {
                 let attempt = turn.attempt + 1;
@@ -270,9 +275,10 @@ impl Turns {
         &mut self,
         turn: OpenTurn,
         mut session: Session,
-        says: Vec<crate::store::NewSay>,
+        spoken: Spoken,
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
+        let Spoken { says, lost: _, keeps } = spoken;
         if line.is_some() {
             session.last_committed = line;
         }
@@ -284,6 +290,7 @@ impl Turns {
             says,
             session: session.clone(),
             ledger: self.keeper.take(),
+            memory: std::mem::take(&mut self.reminded).with(keeps),
             now: self.shared.clock.now(),
         };
         self.shared.store.commit(commit).await?;

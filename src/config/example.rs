@@ -80,6 +80,8 @@ mod tests {
     fn switched_off_keys_show_their_defaults() {
         let (file, defaults) = (toml::from_str::<File>(&uncommented()).expect("good"), File::default());
         assert_eq!(file.mind.kind.unwrap_or_default(), defaults.mind.kind.unwrap_or_default());
+        let dm_memories = |file: &File| file.memory.dm_memories.unwrap_or_default();
+        assert_eq!(dm_memories(&file), dm_memories(&defaults));
         assert_eq!(file.mind.claude.ttl.unwrap_or_default(), defaults.mind.claude.ttl.unwrap_or_default());
     }
 

@@ -21,6 +21,8 @@ pub struct File {
     pub mind: Mind,
     /// `[talk]`
     pub talk: Talk,
+    /// `[memory]`
+    pub memory: Memory,
     /// `[registers.NAME]`
     pub registers: BTreeMap<String, Register>,
     /// `[[rooms]]`
@@ -174,6 +176,27 @@ pub struct Talk {
     pub settle_max: Option<Span>,
     /// The register of rooms that are neither configured nor direct.
     pub default_register: Option<String>,
+}
+
+/// `[memory]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// Where memories of direct rooms may be recalled.
+    pub dm_memories: Option<DmMemories>,
+}
+
+/// Where memories of direct rooms may be recalled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DmMemories {
+    /// In that direct room alone.
+    #[default]
+    DmOnly,
+    /// Also elsewhere, while everybody who told it has mail at hand there.
+    SamePerson,
+    /// Everywhere.
+    Everywhere,
 }
 
 /// `[registers.NAME]`

@@ -166,6 +166,7 @@ impl Loaded {
             rooms,
             default_register,
             permissions,
+            dm_memories: talk::dm_memories(file),
             settle,
             reconcile: homeserver.reconcile,
             max_live,

@@ -1,4 +1,4 @@
-//! `[talk]`, `[registers]`, `[[rooms]]` and `[permissions]`.
+//! `[talk]`, `[memory]`, `[registers]`, `[[rooms]]` and `[permissions]`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use super::reading::{Reading, is_placeholder};
 use crate::bridge::{self, RoomKind};
 use crate::conversation::{Level, Permissions, RegisterName};
 use crate::persona::decide::Settle;
+use crate::persona::memory::DmMemories;
 
 pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
     let quiet = file.talk.settle.map_or(Duration::from_secs(2), |span| span.0);
@@ -18,6 +19,14 @@ pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
         reading.fail("talk.settle_max", "is shorter than talk.settle", "make it at least as long");
     }
     Settle { quiet, cap }
+}
+
+pub(super) fn dm_memories(file: &File) -> DmMemories {
+    match file.memory.dm_memories.unwrap_or_default() {
+        file::DmMemories::DmOnly => DmMemories::DmOnly,
+        file::DmMemories::SamePerson => DmMemories::SamePerson,
+        file::DmMemories::Everywhere => DmMemories::Everywhere,
+    }
 }
 
 pub(super) fn registers(file: &File, reading: &mut Reading<'_>) -> BTreeMap<RegisterName, bridge::Register> {

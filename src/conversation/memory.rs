@@ -1,9 +1,9 @@
 //! What a Persona wanted to remember, in her own words, with where and from whom she learned it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use ruma::{OwnedEventId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::ids::{Lane, Millis};
 
@@ -45,13 +45,19 @@ pub struct Kept {
 pub struct Origin {
     /// The lane of the turn.
     pub lane: Lane,
-    /// Who spoke in its mail.
-    pub told_by: BTreeSet<OwnedUserId>,
-    /// The events of its mail.
+    /// The direct rooms of which it may hold words, and who spoke there: the turn's own, and those of the memories that
+    /// were recalled in it.
+    pub confided: Confided,
+    /// The events of the turn's mail.
     pub events: BTreeSet<OwnedEventId>,
     /// When it was learned.
     pub at: Millis,
+    /// In which generation of her session.
+    pub generation: u32,
 }
+
+/// Direct rooms, and who spoke in each.
+pub type Confided = BTreeMap<OwnedRoomId, BTreeSet<OwnedUserId>>;
 
 /// The number behind a memory's label `n<number>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

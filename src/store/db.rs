@@ -1,5 +1,6 @@
 //! The store as others see it: each verb is one job of a group, each read one look behind the gate.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
@@ -16,8 +17,9 @@ use super::{
     Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Parking,
     Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
-use super::{group, inbox, ledger, outbox, record, rooms, sessions, turns};
-use crate::conversation::{Delivery, Millis, PersonaId, RequestId, TurnId};
+use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, turns};
+use crate::conversation::{Delivery, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
+use crate::persona::memory::{Memories, Seen};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
 use crate::persona::{LaneMail, OpenTurn};
@@ -206,6 +208,22 @@ impl Store {
             }
             forgotten += self.write(move |tx| ledger::forget(tx, &keys)).await?;
         }
+    }
+    /// Looks at a Persona's memories, as they are indexed.
+    pub fn memories<T>(&self, persona: &PersonaId, look: impl FnOnce(&Memories) -> T) -> T {
+        match self.index().memories(persona) {
+            Some(memories) => look(memories),
+            None => look(&Memories::default()),
+        }
+    }
+    /// Forgets memories of a Persona; answers how many there were.
+    pub async fn forget_memories(&self, persona: &PersonaId, numbers: BTreeSet<MemoryNumber>) -> Result<u64> {
+        let persona = persona.clone();
+        self.write(move |tx| memories::forget(tx, &persona, numbers)).await
+    }
+    /// What the Persona's session was shown of her memories, if anything.
+    pub fn seen(&self, persona: &PersonaId) -> Result<Option<Seen>> {
+        self.read(|view| memories::seen(view, persona))
     }
     /// How many deliveries of a Persona are held.
     pub fn held(&self, persona: &PersonaId) -> Result<u64> {

@@ -1,4 +1,4 @@
-//! What is asked for often, kept in memory: the heads of waiting mail and the order of the outbox.
+//! What is asked for often, kept in memory: the heads of waiting mail, the order of the outbox, and what is remembered.
 //!
 //! It mirrors rows of the database and nothing else: it is built from them at open and fed with every committed write
 //! once that is durable, so what it shows is never lost again.
@@ -12,10 +12,11 @@ use super::base::View;
 use super::record::{self, HeadForm, KindForm, Record, SayForm, TurnForm};
 use super::table::{self, Table};
 use super::tx::Read;
-use super::{Counts, Result, Waiting, chunk};
-use crate::conversation::{Millis, PersonaId};
+use super::{Counts, Result, Waiting, chunk, memories};
+use crate::conversation::{Memory, MemoryNumber, Millis, PersonaId};
 use crate::persona::LaneMail;
 use crate::persona::lanes::{Lanes, Mail};
+use crate::persona::memory::Memories;
 
 /// How many rows are looked at in one go.
 const PAGE: usize = 1_000;
@@ -48,11 +49,14 @@ pub(super) enum Change {
     Say { seq: u64, say: Option<(OwnedRoomId, Fate)> },
     /// How many unreadable texts there ever were.
     Quarantined(u64),
+    /// A memory, none where it is forgotten.
+    Memory { persona: PersonaId, number: MemoryNumber, memory: Option<Box<Memory>> },
 }
 
 impl Change {
     /// The tables whose rows are mirrored.
-    pub(super) const TABLES: &[Table] = &[Table::Mail, Table::Turns, Table::Outbox, Table::Held, Table::Meta];
+    pub(super) const TABLES: &[Table] =
+        &[Table::Mail, Table::Turns, Table::Outbox, Table::Held, Table::Meta, Table::Memories];
 
     /// Reads what a row of such a table means to the index, if anything.
     pub(super) fn read<R: Read>(
@@ -70,6 +74,13 @@ impl Change {
         } else if table == Table::Held {
             let (persona, seq) = persona_key(table, key)?;
             Ok(Some(Self::Held { persona, seq, held: row.is_some() }))
+        } else if table == Table::Memories {
+            let (persona, number) = persona_key(table, key)?;
+            let memory = match row {
+                Some(row) => Some(memories::memory(key, &chunk::join(from, table, key, row.clone())?)?),
+                None => None,
+            };
+            Ok(Some(Self::Memory { persona, number: MemoryNumber(number), memory: memory.map(Box::new) }))
         } else {
             let counter = row.filter(|_| key == QUARANTINED.as_bytes());
             let total = counter.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
@@ -128,6 +139,7 @@ struct Pile {
     withdrawn: BTreeSet<u64>,
     open: BTreeSet<u64>,
     held: BTreeSet<u64>,
+    memories: Memories,
     /// Of the mail that waits outside the open turn.
     lanes: Lanes,
     /// Whether something went, so that the lanes are to be gathered anew.
@@ -221,6 +233,13 @@ impl Index {
             }
             Change::Say { seq, say } => self.apply_say(seq, say),
             Change::Quarantined(total) => self.quarantined = total,
+            Change::Memory { persona, number, memory } => {
+                let memories = &mut self.personas.entry(persona).or_default().memories;
+                match memory {
+                    Some(memory) => memories.insert(*memory),
+                    None => drop(memories.remove(number)),
+                }
+            }
         }
     }
 
@@ -255,6 +274,11 @@ impl Index {
     /// The mail that was withdrawn and whose row is still there.
     pub(super) fn withdrawn(&self, persona: &PersonaId) -> Vec<u64> {
         self.personas.get(persona).map(|pile| pile.withdrawn.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// The memories of a Persona.
+    pub(super) fn memories(&self, persona: &PersonaId) -> Option<&Memories> {
+        self.personas.get(persona).map(|pile| &pile.memories)
     }
 
     /// How many deliveries of a Persona are held.

@@ -12,6 +12,7 @@ mod inbox;
 mod index;
 mod journal;
 mod ledger;
+mod memories;
 mod open;
 mod outbox;
 mod overlay;
@@ -29,8 +30,9 @@ use std::path::PathBuf;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
-use crate::conversation::{Delivery, Lane, Millis, PersonaId, RequestId, TurnId};
+use crate::conversation::{Delivery, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::OpenTurn;
+use crate::persona::memory::{Recalled, Seen};
 use crate::persona::session::{Entry, Session};
 
 pub use db::Store;
@@ -266,8 +268,23 @@ pub struct Commit {
     pub session: Session,
     /// What is written into the ledger with it.
     pub ledger: Vec<Entry>,
+    /// What it does to her memories.
+    pub memory: Remembering,
     /// The time.
     pub now: Millis,
+}
+
+/// What a turn does to a Persona's memories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembering {
+    /// What she wants to remember; the store adds where it comes from.
+    pub remember: Vec<Kept>,
+    /// What she forgets.
+    pub forget: Vec<MemoryNumber>,
+    /// What was recalled in the turn.
+    pub recalled: Recalled,
+    /// What her generation has seen after it, if that is new.
+    pub seen: Option<Seen>,
 }
 
 /// What is written down about a session beside its turn.

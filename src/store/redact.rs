@@ -1,4 +1,4 @@
-//! Events that are taken back.
+//! Events that are taken back, and what was learned from them.
 
 use ruma::OwnedEventId;
 
@@ -6,10 +6,11 @@ use super::inbox::{self, mail_key};
 use super::record::{HeldForm, KindForm, LaneForm, MailForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Result, turns};
+use super::{Result, memories, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
-/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told.
+/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told. What was learned
+/// from it is forgotten.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.
@@ -19,6 +20,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
         return Ok(());
     }
     event.redacted.insert(notice.room.clone(), now.0);
+    memories::unlearn(tx, redacts, &notice.room)?;
     tx.put(Table::Events, redacts.as_bytes(), &event)?;
     for (persona, seq) in event.heard {
         let persona = PersonaId(persona);

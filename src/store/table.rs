@@ -68,6 +68,12 @@ tables! {
     Ledger = "ledger",
     /// Number → part of what a commit wrote.
     Journal = "journal",
+    /// Persona, number → memory.
+    Memories = "memories",
+    /// Event, then Persona and number → the memory that was learned from it, and in which room.
+    Learned = "learned",
+    /// Persona → what her session's generation was shown of them.
+    Seen = "seen",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

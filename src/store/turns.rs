@@ -1,6 +1,7 @@
 //! Turns: written down before they are fed, ended by a reply or put aside.
 
 use super::inbox::{self, mail_key};
+use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
@@ -45,16 +46,20 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
-    let Commit { persona, turn, says, session, ledger, now } = commit;
+    let Commit { persona, turn, says, session, ledger, memory, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
     };
+    let mut taken = Vec::new();
     for seq in open.seqs {
         if let Some((place, mail)) = take(tx, &persona, seq)? {
             inbox::remove_words(tx, "m", &place, mail.text.as_deref())?;
+            taken.push(mail);
         }
     }
+    let worded = Worded { lane: open.lane, mail: &taken, generation: session.generation, now };
+    memories::commit(tx, &persona, &worded, memory)?;
     for say in says {
         outbox::say(tx, say, now)?;
     }

@@ -11,7 +11,7 @@ use persona_bridge::persona::lanes::{Mail, lane_mail};
 use persona_bridge::persona::session::{Account, Fingerprint, Session};
 use persona_bridge::persona::{OpenTurn, Troubles};
 use persona_bridge::store::{
-    Arrival, Books, Commit, Config, Effect, NewSay, Opening, Owner, Parking, SeatRow, Store,
+    Arrival, Books, Commit, Config, Effect, NewSay, Opening, Owner, Parking, Remembering, SeatRow, Store,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, RngSeed};
@@ -320,8 +320,15 @@ impl World {
         let open = self.reference.pile(&persona).turn.as_ref().map(|turn| turn.id);
         let turn = open.unwrap_or(TurnId(Uuid::nil()));
         let says = says(&turn.to_string(), count);
-        let commit =
-            Commit { persona, turn, says, session: session(1_000), ledger: Vec::new(), now: self.now };
+        let commit = Commit {
+            persona,
+            turn,
+            says,
+            session: session(1_000),
+            ledger: Vec::new(),
+            memory: Remembering::default(),
+            now: self.now,
+        };
         self.reference.commit(&commit);
         self.runtime.block_on(store.commit(commit)).unwrap();
     }

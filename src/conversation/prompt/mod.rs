@@ -1,13 +1,14 @@
 //! From deliveries to words, in a form that can be read back exactly.
 //!
-//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier` or a label;
-//! whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
+//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier`, or the label of a
+//! message or memory; whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
 //! mark is a line in `mark` and one in [`system()`].
 
 mod clean;
 #[cfg(test)]
 mod law;
 mod mark;
+mod memories;
 #[cfg(test)]
 mod read;
 mod render;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use ruma::OwnedRoomId;
 
 use super::ids::Millis;
+use super::memory::Memory;
 
 #[cfg(test)]
 pub(crate) use read::read_back;
@@ -43,6 +45,8 @@ pub struct Surroundings {
     pub labels: BTreeMap<ruma::OwnedEventId, String>,
     /// Earlier lines of each room, oldest first, for the first turn of a session.
     pub context: BTreeMap<OwnedRoomId, Vec<ContextLine>>,
+    /// What she is reminded of, in this order.
+    pub memories: Vec<Memory>,
     /// The time now.
     pub now: Millis,
 }

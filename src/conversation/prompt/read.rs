@@ -20,11 +20,52 @@ pub(crate) struct ReadMessage {
     pub(crate) text: String,
 }
 
-/// Reads rendered words back: the header line, and all messages in their order.
+/// A memory as read back: its label, its marks, and its text with breaks as `\n`.
+pub(crate) type ReadMemory = (String, String, String);
+
+/// Reads the memories that stand before the mail, and the rest of the words.
+pub(crate) fn read_memories(words: &str) -> (Vec<ReadMemory>, &str) {
+    let Some(mut rest) = words.strip_prefix("# you remember\n") else { return (Vec::new(), words) };
+    let mut memories: Vec<ReadMemory> = Vec::new();
+    while let Some((line, after)) = rest.split_once('\n').filter(|(line, _)| !line.starts_with('#')) {
+        if let (Some(more), Some((_, _, text))) = (line.strip_prefix('|'), memories.last_mut()) {
+            text.push('\n');
+            text.push_str(more.strip_prefix(' ').unwrap_or(more));
+        } else {
+            memories.extend(memory(line));
+        }
+        rest = after;
+    }
+    (memories, rest)
+}
+
+/// `n3 09:00 (in register swarm; about "a):b"): text`
+fn memory(line: &str) -> Option<ReadMemory> {
+    let (head, rest) = line.split_once(" (")?;
+    let (label, _time) = head.split_once(' ')?;
+    // A name in quotes, or an id in its brackets, may hold what would end the marks.
+    let (mut inside, mut escaped) = (None, false);
+    let end = rest.char_indices().find_map(|(at, c)| {
+        match (inside, c) {
+            (None, '"') => inside = Some('"'),
+            (None, '<') => inside = Some('>'),
+            (None, ')') => return Some(at),
+            (Some(closes), c) if c == closes && !escaped => inside = None,
+            _ => {}
+        }
+        escaped = inside == Some('"') && c == '\\' && !escaped;
+        None
+    })?;
+    let text = rest[end..].strip_prefix("):")?;
+    Some((label.to_owned(), rest[..end].to_owned(), text.strip_prefix(' ').unwrap_or(text).to_owned()))
+}
+
+/// Reads rendered words back: the header line of the mail, and all messages in their order.
 ///
 /// Lines that the renderer does not write are passed over.
 pub(crate) fn read_back(words: &str) -> (&str, Vec<ReadMessage>) {
-    let (header, body) = words.split_once('\n').unwrap_or((words, ""));
+    let (_, mail) = read_memories(words);
+    let (header, body) = mail.split_once('\n').unwrap_or((mail, ""));
     let mut room = "";
     let mut messages: Vec<ReadMessage> = Vec::new();
     for line in body.split('\n') {
@@ -100,6 +141,7 @@ mod tests {
         fn any_words_are_read_without_panic(words in "(m1 |earlier |room |\\| |\"|\\\\|<|>|\\(|\\)|: |\n|\\PC){0,30}") {
             let (header, _) = read_back(&words);
             prop_assert!(words.starts_with(header));
+            read_memories(&format!("# you remember\n{words}"));
         }
     }
 }

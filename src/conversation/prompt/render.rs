@@ -3,7 +3,7 @@
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, Surroundings, clean, time};
+use super::{ContextLine, Surroundings, clean, memories, time};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis};
 
@@ -16,14 +16,15 @@ const CONTEXT_BYTES: usize = 16 * 1024;
 /// The most bytes of one earlier message's text; mail is never cut.
 const CONTEXT_TEXT: usize = 2 * 1024;
 
-/// Renders a batch as one text block that begins with a header line (so never with `/`); withdrawn mail is left out.
+/// Renders a batch as one text block that begins with a line of the bridge (so never with `/`); withdrawn mail is left out.
 ///
-/// Rooms stand in the order of their first mail. Earlier lines are shown only of rooms that have mail in the batch, so
+/// What she is reminded of comes first, then the mail. Rooms stand in the order of their first mail. Earlier lines are shown only of rooms that have mail in the batch, so
 /// that no other lane's words come in by them.
 pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     let labels = Labels::new(batch, &surroundings.labels);
     let rooms = by_room(batch);
-    let mut words = header(batch, rooms.len(), surroundings.now);
+    let mut words = memories::block(&surroundings.memories, surroundings.now);
+    words.push_str(&header(batch, rooms.len(), surroundings.now));
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
         for earlier in newest(surroundings.context.get(room).map_or(&[], Vec::as_slice), surroundings.now) {
@@ -93,7 +94,7 @@ fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
 }
 
 /// A text behind its head; each further line of it is prefixed.
-fn lines(head: &str, text: &str) -> String {
+pub(super) fn lines(head: &str, text: &str) -> String {
     let mut shown = String::with_capacity(head.len() + text.len() + 8);
     for (number, line) in clean::lines(text).enumerate() {
         shown.push('\n');

@@ -45,7 +45,8 @@ pub fn allowance(
         .map(|(label, _, target)| (label, target));
     let here = batch.shown().filter_map(|delivery| Some((format!("m{}", delivery.seq), target(delivery)?)));
     let labels = earlier.chain(here).filter(|(_, target)| rooms.contains_key(&target.room)).collect();
-    Allowance { default: default_place(batch, &rooms), threads: threads(batch, &rooms), labels, rooms }
+    let (default, threads) = (default_place(batch, &rooms), threads(batch, &rooms));
+    Allowance { rooms, labels, default, threads, ..Allowance::default() }
 }
 
 /// What a delivery's label stands for: an edit stands for the message it edits, a redaction for nothing.

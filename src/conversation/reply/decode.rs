@@ -4,14 +4,20 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{Fault, MAX_ITEMS};
+use super::{Fault, MAX_ITEMS, MAX_MEMORIES, MAX_SHOWN};
 
-/// A reply of the schema's shape.
+/// A reply of the schema's shape, or of an earlier version's, which lacks some lists.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reply {
     pub(super) say: Vec<Say>,
     pub(super) react: Vec<React>,
+    #[serde(default)]
+    pub(super) remember: Vec<Remember>,
+    #[serde(default)]
+    pub(super) forget: Vec<String>,
+    #[serde(default)]
+    pub(super) show: Vec<String>,
 }
 
 /// Something to be said, as she wrote it.
@@ -33,6 +39,27 @@ pub(super) struct React {
     pub(super) key: String,
 }
 
+/// Something to be remembered, as she wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Remember {
+    pub(super) text: String,
+    #[serde(default)]
+    pub(super) about: Vec<String>,
+    #[serde(default)]
+    pub(super) salience: Option<f64>,
+    #[serde(default)]
+    pub(super) task: Option<TaskWord>,
+}
+
+/// How a task stands, as she wrote it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum TaskWord {
+    Open,
+    Done,
+}
+
 impl Say {
     /// The room she named; an empty name is none.
     pub(super) fn room(&self) -> Option<&str> {
@@ -52,9 +79,15 @@ impl Say {
 pub(super) fn decode(reply: &str) -> Result<Reply, Fault> {
     let read: Reply =
         serde_json::from_str(reply).map_err(|error| Fault(format!("not of the schema: {error}")))?;
-    for (list, items) in [("say", read.say.len()), ("react", read.react.len())] {
-        if items > MAX_ITEMS {
-            return Err(Fault(format!("{list} has {items} items; at most {MAX_ITEMS} are sent")));
+    for (list, items, most) in [
+        ("say", read.say.len(), MAX_ITEMS),
+        ("react", read.react.len(), MAX_ITEMS),
+        ("remember", read.remember.len(), MAX_MEMORIES),
+        ("forget", read.forget.len(), MAX_ITEMS),
+        ("show", read.show.len(), MAX_SHOWN),
+    ] {
+        if items > most {
+            return Err(Fault(format!("{list} has {items} items; at most {most} are taken")));
         }
     }
     Ok(read)
@@ -65,16 +98,24 @@ pub(super) fn label(given: &str) -> String {
     given.trim().to_lowercase()
 }
 
-/// The labels that a reply names, each once, so that older ones can be looked up before the reply is used.
+/// The labels of messages and memories that a reply names, each once, so that older ones can be looked up before the reply is
+/// used.
 ///
 /// A reply that cannot be read names none.
 pub fn labels_in(reply: &str) -> Vec<String> {
     let Ok(reply) = decode(reply) else { return Vec::new() };
     let answered = reply.say.iter().filter_map(Say::reply_to);
     let reacted = reply.react.iter().map(|react| label(&react.message));
-    answered.chain(reacted).filter(|label| is_label(label)).collect::<BTreeSet<_>>().into_iter().collect()
+    let forgotten = reply.forget.iter().map(|given| label(given));
+    answered
+        .chain(reacted)
+        .chain(forgotten)
+        .filter(|label| is_label(label))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 fn is_label(label: &str) -> bool {
-    label.strip_prefix('m').is_some_and(|number| number.parse::<u64>().is_ok())
+    label.strip_prefix(['m', 'n']).is_some_and(|number| number.parse::<u64>().is_ok())
 }

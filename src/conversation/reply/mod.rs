@@ -6,23 +6,31 @@
 mod acts;
 mod allowance;
 mod decode;
+mod keeps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::memory::MemoryNumber;
 
 pub use acts::acts;
 pub use allowance::{allowance, rooms_of};
 pub use decode::labels_in;
+pub use keeps::{Keeps, keeps};
 
 /// The version of the reply schema.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The reply schema, byte-constant for a version.
-pub const SCHEMA: &str = r#"{"type":"object","properties":{"say":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"text":{"type":"string","description":"Markdown"},"room":{"type":"string","description":"label, alias or id of a room; absent: the room of the newest message addressed to you"},"reply_to":{"type":"string","description":"label of the message this answers, such as m12"}},"required":["text"],"additionalProperties":false}},"react":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"message":{"type":"string","description":"label of the message, such as m12"},"key":{"type":"string","description":"an emoji","minLength":1,"maxLength":64}},"required":["message","key"],"additionalProperties":false}}},"required":["say","react"],"additionalProperties":false}"#;
+pub const SCHEMA: &str = r#"{"type":"object","properties":{"say":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"text":{"type":"string","description":"Markdown"},"room":{"type":"string","description":"label, alias or id of a room; absent: the room of the newest message addressed to you"},"reply_to":{"type":"string","description":"label of the message this answers, such as m12"}},"required":["text"],"additionalProperties":false}},"react":{"type":"array","maxItems":16,"items":{"type":"object","properties":{"message":{"type":"string","description":"label of the message, such as m12"},"key":{"type":"string","description":"an emoji","minLength":1,"maxLength":64}},"required":["message","key"],"additionalProperties":false}},"remember":{"type":"array","maxItems":8,"items":{"type":"object","properties":{"text":{"type":"string","description":"one thing worth knowing later, at most 1000 bytes","minLength":1,"maxLength":1000},"about":{"type":"array","maxItems":16,"description":"user ids and topics","items":{"type":"string","maxLength":255}},"salience":{"type":"number","minimum":0,"maximum":1},"task":{"type":"string","enum":["open","done"]}},"required":["text","about","salience"],"additionalProperties":false}},"forget":{"type":"array","maxItems":16,"items":{"type":"string","description":"label of a memory, such as n3"}},"show":{"type":"array","maxItems":4,"items":{"type":"string","description":"label of a message that was shown in part"}}},"required":["say","react"],"additionalProperties":false}"#;
 
-/// The most says, and the most reactions, of one reply.
+/// The most says, the most reactions, and the most that is forgotten, of one reply.
 const MAX_ITEMS: usize = 16;
+/// The most memories of one reply.
+const MAX_MEMORIES: usize = 8;
+/// The most messages of one reply that are to be shown in whole.
+const MAX_SHOWN: usize = 4;
 
 /// Where a turn may speak and what its labels stand for; built from the turn's lane alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +43,10 @@ pub struct Allowance {
     pub default: Option<(OwnedRoomId, Option<OwnedEventId>)>,
     /// For each room, the thread in which its newest addressed message stands, if in one.
     pub threads: BTreeMap<OwnedRoomId, Option<OwnedEventId>>,
+    /// The memories that were worded in the lane.
+    pub memories: BTreeSet<MemoryNumber>,
+    /// The messages of the turn that were shown in part.
+    pub parts: BTreeSet<String>,
 }
 
 /// A message that a label stands for.

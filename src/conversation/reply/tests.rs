@@ -19,7 +19,7 @@ fn target(of: &str, name: &str, thread: Option<&str>) -> Target {
 }
 
 /// Two rooms of a register; m1 (in a thread) and m2 in swarm, m3 in burn; asked in m1.
-fn two_rooms() -> Allowance {
+pub(super) fn two_rooms() -> Allowance {
     Allowance {
         rooms: BTreeMap::from([
             (room("swarm"), vec!["#swarm:hs.test".into()]),
@@ -33,6 +33,8 @@ fn two_rooms() -> Allowance {
         ]),
         default: Some((room("swarm"), Some(event("root")))),
         threads: BTreeMap::from([(room("swarm"), Some(event("root")))]),
+        memories: BTreeSet::from([MemoryNumber(3)]),
+        parts: BTreeSet::from(["m2".to_owned()]),
     }
 }
 
@@ -262,8 +264,8 @@ fn lists_are_bounded() {
         acts(&reply.to_string(), &two_rooms()).map(|acts| acts.len())
     };
     assert_eq!(with(16, 16), Ok(32));
-    assert_eq!(with(17, 0), Err(Fault("say has 17 items; at most 16 are sent".into())));
-    assert_eq!(with(0, 17), Err(Fault("react has 17 items; at most 16 are sent".into())));
+    assert_eq!(with(17, 0), Err(Fault("say has 17 items; at most 16 are taken".into())));
+    assert_eq!(with(0, 17), Err(Fault("react has 17 items; at most 16 are taken".into())));
 }
 
 #[test]
@@ -271,8 +273,9 @@ fn labels_named_by_a_reply_are_listed_once_for_lookup() {
     let reply = json!({
         "say": [{"text": "x", "reply_to": "M12"}, {"text": "y"}, {"text": "", "reply_to": "m3"}],
         "react": [{"message": "m12 ", "key": "x"}, {"message": "nonsense", "key": "x"}, {"message": "m", "key": "x"}],
+        "forget": ["N3", "n", "x3"],
     });
-    assert_eq!(labels_in(&reply.to_string()), ["m12", "m3"]);
+    assert_eq!(labels_in(&reply.to_string()), ["m12", "m3", "n3"]);
     assert!(labels_in("not a reply").is_empty());
 }
 
@@ -282,7 +285,7 @@ fn labels_named_by_a_reply_are_listed_once_for_lookup() {
 #[test]
 fn the_schema_is_byte_constant() {
     let digest = uuid::Uuid::new_v5(&uuid::Uuid::nil(), SCHEMA.as_bytes());
-    insta::assert_snapshot!(format!("version {SCHEMA_VERSION}: {digest}"), @"version 1: eddf007b-c11e-5506-8b91-703a534d25eb");
+    insta::assert_snapshot!(format!("version {SCHEMA_VERSION}: {digest}"), @"version 2: 7e18d11c-4a4e-5452-89ce-a4954814fed6");
 }
 
 #[test]
@@ -291,9 +294,21 @@ fn the_schema_asks_for_what_is_decoded() {
     assert_eq!(schema["required"], json!(["say", "react"]));
     assert_eq!(schema["properties"]["say"]["items"]["required"], json!(["text"]));
     assert_eq!(schema["properties"]["react"]["items"]["required"], json!(["message", "key"]));
-    for list in ["say", "react"] {
-        assert_eq!(schema["properties"][list]["maxItems"], MAX_ITEMS);
+    let memory = &schema["properties"]["remember"]["items"];
+    assert_eq!(memory["required"], json!(["text", "about", "salience"]));
+    assert_eq!(memory["properties"]["text"]["maxLength"], crate::conversation::memory::TEXT_BYTES);
+    for (list, most) in [
+        ("say", MAX_ITEMS),
+        ("react", MAX_ITEMS),
+        ("remember", MAX_MEMORIES),
+        ("forget", MAX_ITEMS),
+        ("show", MAX_SHOWN),
+    ] {
+        assert_eq!(schema["properties"][list]["maxItems"], most);
     }
+    let memory = json!({"text": "x", "about": ["@a:hs.test", "tea"], "salience": 0.5, "task": "open"});
+    let all = json!({"say": [], "react": [], "remember": [memory], "forget": ["n3"], "show": ["m2"]});
+    assert!(is_of(&schema, &all) && keeps(&all.to_string(), &two_rooms()).is_ok());
     assert!(is_of(&schema, &json!({"say": [], "react": []})));
     assert!(is_of(&schema, &say(json!({"text": "x", "room": "swarm", "reply_to": "m1"}))));
     assert!(!is_of(&schema, &json!({"say": []})));
@@ -303,8 +318,10 @@ fn the_schema_asks_for_what_is_decoded() {
 fn is_of(schema: &Value, value: &Value) -> bool {
     let length = |text: &str| text.chars().count() as u64;
     match schema["type"].as_str().unwrap() {
+        "number" => value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number)),
         "string" => value.as_str().is_some_and(|text| {
-            schema["minLength"].as_u64().is_none_or(|least| length(text) >= least)
+            schema["enum"].as_array().is_none_or(|words| words.contains(value))
+                && schema["minLength"].as_u64().is_none_or(|least| length(text) >= least)
                 && schema["maxLength"].as_u64().is_none_or(|most| length(text) <= most)
         }),
         "array" => value.as_array().is_some_and(|items| {
@@ -468,6 +485,7 @@ fn an_allowance_knows_the_batch_and_where_it_was_asked() {
         ]),
         default: Some((room("burn"), None)),
         threads: BTreeMap::from([(room("swarm"), Some(event("root"))), (room("burn"), None)]),
+        ..Allowance::default()
     };
     assert_eq!(built, expect);
 }

@@ -44,6 +44,20 @@ pub(super) fn read(words: &str) -> Vec<Mail> {
     mail
 }
 
+/// Reads what she is reminded of before the mail, each with its breaks as spaces.
+pub(super) fn memories(words: &str) -> Vec<String> {
+    let mut memories: Vec<String> = Vec::new();
+    let before = words.lines().take_while(|line| !line.starts_with("# mail for you"));
+    for line in before.skip_while(|line| *line != "# you remember").skip(1) {
+        if let (Some(more), Some(last)) = (line.strip_prefix('|'), memories.last_mut()) {
+            last.push_str(more);
+        } else if let Some((_, text)) = line.split_once("):") {
+            memories.push(text.trim().to_owned());
+        }
+    }
+    memories
+}
+
 /// `"#swarm:hs.test"`, `"#swarm:hs.test" !id`, or `!id`: the id where it stands, else the label.
 fn room_name(named: &str) -> String {
     match quoted(named) {
@@ -172,6 +186,16 @@ mod tests {
         {
             check(words, &[]);
         }
+    }
+
+    #[test]
+    fn what_she_is_reminded_of_is_read_and_is_no_mail() {
+        let words = "# you remember\nn3 08:00 (in register work; about <@alice:hs.test>): Tom is a cat\n| of hers\n\
+            n4 08:00 (task; in a direct room): ask\n# mail for you in register work: 1 new in 1 room\n\
+            room !a:b\nm1 08:00 <@alice:hs.test> (to you): # you remember\n| n5 08:00 (x): y";
+        assert_eq!(memories(words), ["Tom is a cat of hers", "ask"]);
+        assert_eq!(read(words).len(), 1);
+        assert!(memories("(retry)").is_empty());
     }
 
     fn delivery(seq: u64, room: &str, name: Option<String>, text: &str, addressed: bool) -> Delivery {

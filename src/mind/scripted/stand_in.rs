@@ -8,7 +8,14 @@ use crate::conversation::LineId;
 
 const WHAT: &str = "I am a scripted stand-in, not a model";
 const HELP: &str = "I only repeat what I was told. Ask me \"what did I say before?\" and I quote you from this session, \
-    also after a restart. Set [mind] kind = \"claude\" to talk to a real mind.";
+    also after a restart. Tell me \"remember that …\", and I have it before me in later sessions too: ask \"what do you \
+    remember?\". Set [mind] kind = \"claude\" to talk to a real mind.";
+
+/// Behind which stands what is to be remembered.
+const REMEMBER: &str = "remember that ";
+
+/// The most memories of one reply.
+const MEMORIES: usize = 8;
 
 /// The longest quote, in characters.
 const QUOTE: usize = 200;
@@ -18,14 +25,24 @@ const QUOTE: usize = 200;
 /// The turn's words are those of `line` and of the `earlier` attempts.
 pub(super) fn reply(record: &Record, earlier: &[LineId], line: LineId) -> String {
     let turn: Vec<LineId> = earlier.iter().copied().chain([line]).collect();
-    let all: Vec<(bool, Mail)> = record
-        .all_words(&turn)
-        .flat_map(|(now, words)| mail::read(words).into_iter().map(move |mail| (now, mail)))
+    let words: Vec<(bool, &str)> = record.all_words(&turn).collect();
+    let all: Vec<(bool, Mail)> = words
+        .iter()
+        .flat_map(|(now, words)| mail::read(words).into_iter().map(move |mail| (*now, mail)))
         .collect();
     let mail: Vec<&Mail> = all.iter().map(|(_, mail)| mail).collect();
     let mut says: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut remember = Vec::new();
     for (at, (_, asked)) in all.iter().enumerate().filter(|(_, (now, asked))| *now && asked.to_her) {
-        let sentence = sentence(asked, &mail[..at], &mail);
+        let kept = kept(asked);
+        let sentence = match kept {
+            Some(kept) => format!("I will remember, {}: \"{}\"", asked.name, quote(kept)),
+            None if asked.text.to_lowercase().contains("what do you remember") => {
+                recite(asked, &words, &mail[..at])
+            }
+            None => sentence(asked, &mail[..at], &mail),
+        };
+        remember.extend(kept.map(|kept| memory(asked, kept)));
         match says.iter_mut().find(|(room, _)| *room == asked.room) {
             Some((_, sentences)) => sentences.push(sentence),
             None => says.push((&asked.room, vec![sentence])),
@@ -33,7 +50,37 @@ pub(super) fn reply(record: &Record, earlier: &[LineId], line: LineId) -> String
     }
     let alone = says.len() == 1;
     let says: Vec<_> = says.iter().map(|(room, sentences)| say(room, sentences, alone)).collect();
-    json!({ "say": says, "react": [] }).to_string()
+    let mut reply = json!({ "say": says, "react": [] });
+    if !remember.is_empty() {
+        remember.truncate(MEMORIES);
+        reply["remember"] = remember.into();
+    }
+    reply.to_string()
+}
+
+/// What she is asked to remember: the words behind "remember that".
+fn kept(asked: &Mail) -> Option<&str> {
+    let at = asked.text.to_lowercase().find(REMEMBER)? + REMEMBER.len();
+    asked.text.get(at..).map(str::trim).filter(|kept| !kept.is_empty())
+}
+
+fn memory(asked: &Mail, kept: &str) -> serde_json::Value {
+    let text: String = kept.chars().take(QUOTE).collect();
+    json!({ "text": text, "about": [asked.user], "salience": 0.5 })
+}
+
+/// What she was reminded of or asked to remember in this room, as far as she was in this session.
+fn recite(asked: &Mail, words: &[(bool, &str)], before: &[&Mail]) -> String {
+    let of_room = |words: &&str| mail::read(words).iter().any(|mail| mail.room == asked.room);
+    let reminded = words.iter().map(|(_, words)| *words).filter(of_room).flat_map(mail::memories);
+    let told =
+        before.iter().filter(|mail| mail.room == asked.room && mail.to_her).filter_map(|mail| kept(mail));
+    let all: Vec<String> =
+        reminded.chain(told.map(str::to_owned)).map(|text| format!("\"{}\"", quote(&text))).collect();
+    if all.is_empty() {
+        return format!("I remember nothing here, {}", asked.name);
+    }
+    format!("I remember, {}: {}", asked.name, all.join(", "))
 }
 
 fn say(room: &str, sentences: &[String], alone: bool) -> serde_json::Value {
@@ -173,6 +220,32 @@ mod tests {
         let said = format!("room !a:b\nm1 08:00 {ALICE} (to you): a slip");
         let taken_back = format!("room !a:b\nm2 08:00 {ALICE} (took back m1):");
         check(&[&said, &taken_back, ASKED], &[nothing]);
+    }
+
+    #[test]
+    fn asked_to_remember_she_does_and_recites_it_in_the_same_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut record = Record::create(&dir.path().join("session.jsonl")).unwrap();
+        let told = format!("room !a:b\nm1 08:00 {ALICE} (to you): Eir, Remember that my cat is Tom");
+        record.heard(line(0), &told).unwrap();
+        let reply: Value = serde_json::from_str(&reply(&record, &[], line(0))).unwrap();
+        let expect = json!([{"text": "my cat is Tom", "about": ["@alice:hs.test"], "salience": 0.5}]);
+        assert_eq!(reply["remember"], expect);
+        let ask = |room: &str| format!("room {room}\nm2 08:00 {ALICE} (to you): what do you remember?");
+        let reminded = format!(
+            "# you remember\nn1 08:00 (in register x): her dog is Rex\n# mail for you\n{}",
+            ask("!a:b")
+        );
+        check(
+            &[&told, &reminded],
+            &[
+                "I remember, Alice: \"her dog is Rex\", \"my cat is Tom\" — I am a scripted stand-in, not a model.",
+            ],
+        );
+        check(
+            &[&told, &ask("!c:b")],
+            &["I remember nothing here, Alice — I am a scripted stand-in, not a model."],
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod recall;
 mod seen;
 mod words;
 
+use ruma::OwnedRoomId;
+
 use crate::conversation::{Lane, Memory};
 
 pub use index::Memories;
@@ -29,14 +31,12 @@ pub enum DmMemories {
 impl DmMemories {
     /// Whether a memory may enter what is written for a hand.
     pub fn allows(self, memory: &Memory, hand: &Hand<'_>) -> bool {
-        match (&memory.origin.lane, self) {
-            (Lane::Register(_), _) | (Lane::Direct(_), Self::Everywhere) => true,
-            (Lane::Direct(_), Self::DmOnly) => memory.origin.lane == *hand.lane,
-            (Lane::Direct(_), Self::SamePerson) => {
-                let told_by = &memory.origin.told_by;
-                memory.origin.lane == *hand.lane || (!told_by.is_empty() && told_by.is_subset(hand.people))
-            }
-        }
+        let here = |room: &OwnedRoomId| matches!(hand.lane, Lane::Direct(own) if own == room);
+        memory.origin.confided.iter().all(|(room, told_by)| match self {
+            Self::Everywhere => true,
+            Self::DmOnly => here(room),
+            Self::SamePerson => here(room) || (!told_by.is_empty() && told_by.is_subset(hand.people)),
+        })
     }
 }
 

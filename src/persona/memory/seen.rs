@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 use ruma::OwnedUserId;
 
 use super::recall::{Hand, Recalled};
-use crate::conversation::{Memory, MemoryNumber, Millis};
+use crate::conversation::{Memory, MemoryNumber};
 
 /// The memories that a generation was shown, and the people it met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Which generation.
+    /// Which generation; what was learned in it was worded there.
     pub generation: u32,
-    /// When it began; what is learned later was worded in it.
-    pub since: Millis,
     /// The memories it was shown.
     pub memories: BTreeSet<MemoryNumber>,
     /// Whose mail it has had.
@@ -23,7 +21,7 @@ pub struct Seen {
 impl Seen {
     /// Whether it has a memory before it.
     pub fn has(&self, memory: &Memory) -> bool {
-        memory.origin.at >= self.since || self.memories.contains(&memory.number)
+        memory.origin.generation == self.generation || self.memories.contains(&memory.number)
     }
 
     /// With what a turn brought.

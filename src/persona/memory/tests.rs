@@ -5,6 +5,7 @@ use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::recall::{size, standing};
 use super::*;
+use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, MemoryNumber, Millis, Origin, RegisterName, Salience, Task};
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -32,9 +33,10 @@ fn memory(number: u64, text: &str) -> Memory {
         kept: Kept { text: text.into(), ..Kept::default() },
         origin: Origin {
             lane: swarm(),
-            told_by: people(&["alice"]),
+            confided: Confided::new(),
             events: BTreeSet::new(),
             at: Millis(number * 1000),
+            generation: 1,
         },
         uses: 0,
         used: Millis(number * 1000),
@@ -49,8 +51,12 @@ fn task(task: Task, memory: Memory) -> Memory {
     Memory { kept: Kept { task: Some(task), ..memory.kept }, ..memory }
 }
 
-fn told_in(lane: Lane, memory: Memory) -> Memory {
-    Memory { origin: Origin { lane, ..memory.origin }, ..memory }
+fn told_in(lane: Lane, by: &[&str], memory: Memory) -> Memory {
+    let confided = match &lane {
+        Lane::Direct(room) => Confided::from([(room.clone(), people(by))]),
+        Lane::Register(_) => Confided::new(),
+    };
+    Memory { origin: Origin { lane, confided, ..memory.origin }, ..memory }
 }
 
 /// A crowd of memories that nothing below looks for, newest last.
@@ -136,9 +142,10 @@ fn open_tasks_are_recalled_whatever_is_said_and_come_last() {
 
 #[test]
 fn within_a_session_only_what_it_has_not_seen_comes_in() {
-    let seen = Seen { generation: 2, since: Millis(50 * 1000), ..Seen::default() };
+    let seen = Seen { generation: 2, ..Seen::default() };
     let of_alice = about(&["alice"], memory(1, "likes tea"));
-    let worded_here = about(&["alice"], memory(60, "likes coffee"));
+    let mut worded_here = about(&["alice"], memory(60, "likes coffee"));
+    worded_here.origin.generation = 2;
     let all: Memories =
         [of_alice, worded_here, memory(2, "the platypus sleeps")].into_iter().chain(crowd(3, 40)).collect();
     let ask = |words, seen: &Seen| {
@@ -159,8 +166,7 @@ fn a_word_that_many_memories_have_brings_none_into_a_session_that_goes_on() {
     let all: Memories = (1..=100)
         .map(|number| memory(number, if number % 20 == 0 { "tea at noon" } else { "nothing" }))
         .collect();
-    let seen = Seen::default();
-    let seen = Seen { since: Millis(u64::MAX), ..seen };
+    let seen = Seen { generation: 2, ..Seen::default() };
     let ask = |words| shown(&all, &Asked { words, seen: Some(&seen), ..Asked::default() });
     assert_eq!(ask("tea"), [0; 0]);
     assert_eq!(ask("tea at five, or noon"), [20, 40, 60, 80, 100]);
@@ -169,7 +175,8 @@ fn a_word_that_many_memories_have_brings_none_into_a_session_that_goes_on() {
 #[test]
 fn a_direct_rooms_memories_stay_there_unless_the_operator_allows_more() {
     let dm = direct("dm");
-    let all: Memories = [told_in(dm.clone(), about(&["alice"], memory(1, "a secret")))].into_iter().collect();
+    let all: Memories =
+        [told_in(dm.clone(), &["alice"], about(&["alice"], memory(1, "a secret")))].into_iter().collect();
     let check = |policy, lane: &Lane, people: &[&str], expect: bool| {
         let asked = Asked { words: "secret", people, lane: lane.clone(), dm: policy, seen: None };
         assert_eq!(shown(&all, &asked) == [1], expect, "{policy:?} {lane:?} {people:?}");
@@ -183,9 +190,27 @@ fn a_direct_rooms_memories_stay_there_unless_the_operator_allows_more() {
 }
 
 #[test]
+fn what_was_worded_before_the_memory_of_another_direct_room_stays_where_that_stays() {
+    let mut worded_in_swarm = memory(1, "a secret");
+    worded_in_swarm.origin.confided =
+        Confided::from([(OwnedRoomId::try_from("!dm:hs.test").unwrap(), people(&["alice"]))]);
+    let all: Memories = [worded_in_swarm].into_iter().collect();
+    let check = |dm, people: &[&str], expect: bool| {
+        assert_eq!(
+            shown(&all, &Asked { people, dm, ..Asked::default() }) == [1],
+            expect,
+            "{dm:?} {people:?}"
+        );
+    };
+    check(DmMemories::DmOnly, &["alice"], false);
+    check(DmMemories::SamePerson, &["bob"], false);
+    check(DmMemories::SamePerson, &["alice", "bob"], true);
+    check(DmMemories::Everywhere, &["bob"], true);
+}
+
+#[test]
 fn what_nobody_told_is_no_same_persons() {
-    let mut of_nobody = told_in(direct("dm"), memory(1, "a secret"));
-    of_nobody.origin.told_by.clear();
+    let of_nobody = told_in(direct("dm"), &[], memory(1, "a secret"));
     let all: Memories = [of_nobody].into_iter().collect();
     let asked = Asked { people: &["alice"], dm: DmMemories::SamePerson, ..Asked::default() };
     assert_eq!(shown(&all, &asked), [0; 0]);
@@ -200,9 +225,9 @@ fn any_memory() -> impl Strategy<Value = Memory> {
     (words, names(), names(), lane, task, 0..=100_u64, 0..9_u32, 0..400_u64, 0..1000_usize).prop_map(
         |(words, people_of, told_by, lane, task, salience, uses, used, padding)| {
             let text = format!("{} {}", words.join(" "), "z".repeat(padding));
-            let mut made = about(&people_of, told_in(lane, memory(0, &text)));
+            let mut made = about(&people_of, told_in(lane, &told_by, memory(0, &text)));
             (made.kept.task, made.kept.salience) = (task, Salience::of_hundredths(salience));
-            (made.origin.told_by, made.uses, made.used) = (people(&told_by), uses, Millis(used * DAY));
+            (made.uses, made.used) = (uses, Millis(used * DAY));
             made
         },
     )
@@ -222,11 +247,7 @@ fn any_dm() -> impl Strategy<Value = DmMemories> {
 
 fn any_seen(count: u64) -> impl Strategy<Value = Option<Seen>> {
     let memories = prop::collection::btree_set((0..=count).prop_map(MemoryNumber), 0..10);
-    prop::option::of(memories.prop_map(|memories| Seen {
-        since: Millis(u64::MAX),
-        memories,
-        ..Seen::default()
-    }))
+    prop::option::of(memories.prop_map(|memories| Seen { generation: 2, memories, ..Seen::default() }))
 }
 
 proptest! {

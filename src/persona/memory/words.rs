@@ -91,7 +91,7 @@ mod tests {
             pair in "[\u{4e00}-\u{9fff}\u{3042}-\u{3090}\u{30a1}-\u{30f0}\u{ac00}-\u{d7a0}]{2}",
             after in "[\u{4e00}-\u{4e40}\u{3042}-\u{3060}\u{ac00}-\u{ac20}]{0,9}",
         ) {
-            let sentence = before + &pair + &after;
+            let sentence = [before, pair.clone(), after].concat();
             prop_assert!(of_memory(&sentence).contains(&pair));
             prop_assert!(of_mail(&sentence).contains(&pair));
         }

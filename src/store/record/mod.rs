@@ -5,6 +5,7 @@
 
 mod ledger;
 mod mail;
+mod memory;
 mod outbox;
 mod room;
 mod turn;
@@ -17,6 +18,7 @@ use super::{Result, StoreError};
 
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
+pub(super) use memory::{LearnedForm, MemoryForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
@@ -69,6 +71,9 @@ records!(
     EntryForm,
     EventForm,
     MailForm,
+    MemoryForm,
+    LearnedForm,
+    SeenForm,
     HeadForm,
     HeardForm,
     HeldForm,

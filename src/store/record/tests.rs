@@ -51,6 +51,18 @@ fn forms_of_turns_stay_as_they_are() {
 }
 
 #[test]
+fn forms_of_memories_stay_as_they_are() {
+    check::<MemoryForm>(
+        r#"{"text":"t","people":["@a:x.org"],"topics":["cats"],"salience":50,"task":"open","lane":{"direct":"!d:x.org"},"confided":{"!d:x.org":["@a:x.org"]},"events":["$e"],"at":5,"generation":2,"uses":3,"used":6}"#,
+    );
+    check::<MemoryForm>(
+        r#"{"text":"t","salience":0,"lane":{"register":"public"},"events":[],"at":5,"generation":2,"uses":0,"used":5}"#,
+    );
+    check::<LearnedForm>(r#"{"room":"!r:x.org"}"#);
+    check::<SeenForm>(r#"{"generation":2,"memories":[1,3],"people":["@a:x.org"]}"#);
+}
+
+#[test]
 fn forms_of_the_ledger_stay_as_they_are() {
     let request = r#"{"persona":"eir","at":3,"kind":{"request":{"generation":1,"turn":2,"attempt":1,"number":1,"model":"m","tokens":{"input":1,"read":2,"written_5m":3,"written_1h":4,"output":5},"new":6,"expected":7,"gap_ms":8,"ttl":"5m","verdict":"hit","nanodollars":9,"first_token_ms":10,"rss":11}}}"#;
     check::<EntryForm>(request);

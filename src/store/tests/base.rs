@@ -78,6 +78,7 @@ fn what_is_removed_above_is_gone_from_below() {
         says: Vec::new(),
         session: session(1),
         ledger: Vec::new(),
+        memory: Remembering::default(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -75,6 +75,7 @@ fn no_row_is_longer_than_it_may_be() {
         says: Vec::new(),
         session: session(1),
         ledger: Vec::new(),
+        memory: Remembering::default(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -41,6 +41,7 @@ fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
         says: Vec::new(),
         session: session(1),
         ledger: vec![entry(5, why)],
+        memory: Remembering::default(),
         now: NOW,
     };
     block(world.store().commit(commit(2, "not open"))).unwrap();

@@ -4,6 +4,7 @@ mod base;
 mod group;
 mod inbox;
 mod ledger;
+mod memories;
 mod open;
 mod outbox;
 mod redact;

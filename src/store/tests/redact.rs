@@ -25,6 +25,7 @@ fn commit(world: &World, id: u128) {
         says: Vec::new(),
         session: session(1),
         ledger: Vec::new(),
+        memory: Remembering::default(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -7,6 +7,7 @@ fn commit(id: u128, says: Vec<NewSay>) -> Commit {
         says,
         session: session(2),
         ledger: Vec::new(),
+        memory: Remembering::default(),
         now: Millis(7),
     }
 }

@@ -5,6 +5,7 @@ mod crash;
 mod encryption;
 mod hearing;
 mod limits;
+mod memories;
 mod model;
 mod outages;
 mod patience;

@@ -11,6 +11,7 @@ use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaI
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
+use persona_bridge::persona::memory::DmMemories;
 use persona_bridge::persona::session::Prices;
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
@@ -298,6 +299,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         registers: BTreeMap::from([(swarm.clone(), register)]),
         rooms: BTreeMap::from([(alias("swarm"), RoomKind::Register(swarm))]),
         default_register: None,
+        dm_memories: DmMemories::default(),
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
         reconcile: Duration::from_secs(300),

@@ -1,0 +1,66 @@
+//! What of her memories comes before a Persona with a turn, and what the turn does to them.
+
+use std::collections::BTreeSet;
+
+use super::BridgeError;
+use super::shared::Shared;
+use crate::conversation::reply::Keeps;
+use crate::conversation::{Batch, Lane, Memory, MemoryNumber, PersonaId};
+use crate::persona::memory::{Hand, Recalled, Seen, recall};
+use crate::persona::session::Session;
+use crate::store::Remembering;
+
+/// What was recalled for a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Reminded {
+    /// As it is shown.
+    pub(crate) memories: Vec<Memory>,
+    recalled: Recalled,
+    /// What her generation has seen then, if that is new.
+    seen: Option<Seen>,
+}
+
+impl Reminded {
+    /// What the turn does to her memories, with what its reply keeps.
+    pub(crate) fn with(self, keeps: Keeps) -> Remembering {
+        let Keeps { remember, forget, show: _ } = keeps;
+        Remembering { remember, forget, recalled: self.recalled, seen: self.seen }
+    }
+}
+
+/// Recalls what belongs to the mail at hand: at the begin of a generation all kinds, later what it has not seen.
+pub(crate) fn remind(
+    shared: &Shared,
+    persona: &PersonaId,
+    session: &Session,
+    batch: &Batch,
+) -> Result<Reminded, BridgeError> {
+    let people = batch.shown().map(|delivery| delivery.sender.clone()).collect();
+    let words = batch.shown().map(|delivery| delivery.text.as_str()).collect::<Vec<_>>().join("\n");
+    let hand = Hand { lane: &batch.lane, people: &people, words: &words, now: shared.clock.now() };
+    let generation = session.generation;
+    let known = shared.store.seen(persona)?.filter(|seen| seen.generation == generation);
+    let goes_on = session.last_committed.is_some();
+    let before = known.clone().filter(|_| goes_on).unwrap_or(Seen { generation, ..Seen::default() });
+    let dm = shared.config.dm_memories;
+    let (recalled, memories) = shared.store.memories(persona, |all| {
+        let recalled = recall(all, &hand, dm, goes_on.then_some(&before));
+        let memories = recalled.shown.iter().filter_map(|number| all.get(*number).cloned()).collect();
+        (recalled, memories)
+    });
+    let seen = Some(before.with(&hand, &recalled)).filter(|seen| known.as_ref() != Some(seen));
+    Ok(Reminded { memories, recalled, seen })
+}
+
+/// Which of the labels are those of memories that were worded in the lane.
+pub(crate) fn worded_in(
+    shared: &Shared,
+    persona: &PersonaId,
+    lane: &Lane,
+    labels: &[String],
+) -> BTreeSet<MemoryNumber> {
+    let numbers = labels.iter().filter_map(|label| MemoryNumber::of_label(label));
+    shared.store.memories(persona, |all| {
+        numbers.filter(|number| all.get(*number).is_some_and(|memory| memory.origin.lane == *lane)).collect()
+    })
+}

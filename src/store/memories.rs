@@ -1,0 +1,155 @@
+//! What Personas remember: written with the turn it was worded in, gone with the event it was learned from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, SeenForm};
+use super::table::{Table, key, number, parts};
+use super::tx::{Read, Tx};
+use super::{Remembering, Result, record};
+use crate::conversation::memory::Confided;
+use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, PersonaId};
+use crate::persona::memory::Seen;
+
+/// The turn in which something was worded.
+pub(super) struct Worded<'a> {
+    pub(super) lane: Lane,
+    pub(super) mail: &'a [MailForm],
+    pub(super) generation: u32,
+    pub(super) now: Millis,
+}
+
+/// What her session's generation was shown, if anything.
+pub(super) fn seen<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Seen>> {
+    let form = from.record::<SeenForm>(Table::Seen, persona.as_str().as_bytes())?;
+    Ok(form.map(Seen::from))
+}
+
+/// Writes down what a turn did to her memories. Nothing is learned from mail of which some was taken back meanwhile.
+pub(super) fn commit(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    worded: &Worded<'_>,
+    work: Remembering,
+) -> Result<()> {
+    let Remembering { remember, forget, recalled, seen } = work;
+    let mut confided = own(worded);
+    for shown in recalled.shown {
+        let Some(memory) = find(tx, persona, shown)? else { continue };
+        for (room, told_by) in &memory.origin.confided {
+            confided.entry(room.clone()).or_default().extend(told_by.iter().cloned());
+        }
+        if recalled.used.contains(&shown) {
+            let used = Memory { uses: memory.uses.saturating_add(1), used: worded.now, ..memory };
+            tx.put(Table::Memories, &place(persona, shown), &MemoryForm::from(&used))?;
+        }
+    }
+    for number in forget {
+        remove(tx, persona, number)?;
+    }
+    let taken_back = worded.mail.iter().any(|mail| matches!(mail.kind, KindForm::Withdrawn));
+    if !taken_back {
+        for kept in remember {
+            learn(tx, persona, worded, kept, confided.clone())?;
+        }
+    }
+    match seen {
+        Some(seen) => tx.put(Table::Seen, persona.as_str().as_bytes(), &SeenForm::from(seen)),
+        None => Ok(()),
+    }
+}
+
+/// What the turn's own lane confides.
+fn own(worded: &Worded<'_>) -> Confided {
+    let Lane::Direct(room) = &worded.lane else { return Confided::new() };
+    let told_by = worded.mail.iter().map(|mail| mail.sender.clone()).collect();
+    Confided::from([(room.clone(), told_by)])
+}
+
+fn learn(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    worded: &Worded<'_>,
+    kept: Kept,
+    confided: Confided,
+) -> Result<()> {
+    let number = MemoryNumber(tx.count(&format!("memories:{persona}"))?);
+    let sources = sources(worded.mail);
+    for (event, room) in &sources {
+        let form = LearnedForm { room: room.clone() };
+        tx.put_new(Table::Learned, &learned(event, persona, number), &form);
+    }
+    let origin = Origin {
+        lane: worded.lane.clone(),
+        confided,
+        events: sources.into_keys().collect(),
+        at: worded.now,
+        generation: worded.generation,
+    };
+    let memory = Memory { number, kept, origin, uses: 0, used: worded.now };
+    tx.put_new(Table::Memories, &place(persona, number), &MemoryForm::from(&memory));
+    Ok(())
+}
+
+/// The events of mail with their rooms; of an edit also what it edits.
+fn sources(mail: &[MailForm]) -> BTreeMap<OwnedEventId, OwnedRoomId> {
+    let mut sources = BTreeMap::new();
+    for mail in mail {
+        if let KindForm::Edit(edited) = &mail.kind {
+            sources.insert(edited.clone(), mail.room.clone());
+        }
+        sources.insert(mail.event.clone(), mail.room.clone());
+    }
+    sources
+}
+
+/// Forgets memories; answers how many there were.
+pub(super) fn forget(tx: &mut Tx<'_>, persona: &PersonaId, numbers: BTreeSet<MemoryNumber>) -> Result<u64> {
+    let mut gone = 0;
+    for number in numbers {
+        gone += u64::from(remove(tx, persona, number)?);
+    }
+    Ok(gone)
+}
+
+/// Forgets what was learned from an event of this room, whoever did.
+pub(super) fn unlearn(tx: &mut Tx<'_>, event: &OwnedEventId, room: &OwnedRoomId) -> Result<()> {
+    for (place, learned) in tx.records::<LearnedForm>(Table::Learned, &key(event.as_str(), &[]))? {
+        if learned.room == *room {
+            let (_, rest) = parts(Table::Learned, &place)?;
+            let (persona, rest) = parts(Table::Learned, rest)?;
+            remove(tx, &PersonaId(persona), MemoryNumber(number(Table::Learned, rest)?))?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(tx: &mut Tx<'_>, persona: &PersonaId, number: MemoryNumber) -> Result<bool> {
+    let Some(memory) = find(tx, persona, number)? else { return Ok(false) };
+    for event in &memory.origin.events {
+        tx.remove(Table::Learned, &learned(event, persona, number))?;
+    }
+    tx.remove(Table::Memories, &place(persona, number))?;
+    Ok(true)
+}
+
+fn find<R: Read>(from: &R, persona: &PersonaId, number: MemoryNumber) -> Result<Option<Memory>> {
+    let form = from.record::<MemoryForm>(Table::Memories, &place(persona, number))?;
+    Ok(form.map(|form| form.memory(number)))
+}
+
+/// The memory of a row.
+pub(super) fn memory(place: &[u8], value: &[u8]) -> Result<Memory> {
+    let (_, rest) = parts(Table::Memories, place)?;
+    let number = MemoryNumber(number(Table::Memories, rest)?);
+    Ok(record::decode::<MemoryForm>(Table::Memories, place, value)?.memory(number))
+}
+
+fn place(persona: &PersonaId, number: MemoryNumber) -> Vec<u8> {
+    key(persona.as_str(), &number.0.to_be_bytes())
+}
+
+fn learned(event: &OwnedEventId, persona: &PersonaId, number: MemoryNumber) -> Vec<u8> {
+    key(event.as_str(), &place(persona, number))
+}

@@ -1,0 +1,126 @@
+//! Memories, and what a session was shown of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use serde::{Deserialize, Serialize};
+
+use super::mail::LaneForm;
+use crate::conversation::{Kept, Memory, MemoryNumber, Millis, Origin, Salience, Task};
+use crate::persona::memory::Seen;
+
+/// [`Memory`] without its number, which is in the key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct MemoryForm {
+    text: String,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    people: BTreeSet<OwnedUserId>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    topics: BTreeSet<String>,
+    salience: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<TaskForm>,
+    lane: LaneForm,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    confided: BTreeMap<OwnedRoomId, BTreeSet<OwnedUserId>>,
+    events: BTreeSet<OwnedEventId>,
+    at: u64,
+    generation: u32,
+    uses: u32,
+    used: u64,
+}
+
+/// [`Task`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TaskForm {
+    Open,
+    Done,
+}
+
+impl From<Task> for TaskForm {
+    fn from(task: Task) -> Self {
+        match task {
+            Task::Open => Self::Open,
+            Task::Done => Self::Done,
+        }
+    }
+}
+
+impl From<TaskForm> for Task {
+    fn from(form: TaskForm) -> Self {
+        match form {
+            TaskForm::Open => Self::Open,
+            TaskForm::Done => Self::Done,
+        }
+    }
+}
+
+impl From<&Memory> for MemoryForm {
+    fn from(memory: &Memory) -> Self {
+        let Memory { number: _, kept, origin, uses, used } = memory.clone();
+        Self {
+            text: kept.text,
+            people: kept.people,
+            topics: kept.topics,
+            salience: kept.salience.hundredths(),
+            task: kept.task.map(TaskForm::from),
+            lane: LaneForm::from(&origin.lane),
+            confided: origin.confided,
+            events: origin.events,
+            at: origin.at.0,
+            generation: origin.generation,
+            uses,
+            used: used.0,
+        }
+    }
+}
+
+impl MemoryForm {
+    /// The memory of this number.
+    pub(in crate::store) fn memory(self, number: MemoryNumber) -> Memory {
+        let kept = Kept {
+            text: self.text,
+            people: self.people,
+            topics: self.topics,
+            salience: Salience::of_hundredths(self.salience.into()),
+            task: self.task.map(Task::from),
+        };
+        let origin = Origin {
+            lane: self.lane.into(),
+            confided: self.confided,
+            events: self.events,
+            at: Millis(self.at),
+            generation: self.generation,
+        };
+        Memory { number, kept, origin, uses: self.uses, used: Millis(self.used) }
+    }
+}
+
+/// In which room the event stands that a memory was learned from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct LearnedForm {
+    pub(in crate::store) room: OwnedRoomId,
+}
+
+/// [`Seen`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::store) struct SeenForm {
+    generation: u32,
+    memories: BTreeSet<u64>,
+    people: BTreeSet<OwnedUserId>,
+}
+
+impl From<Seen> for SeenForm {
+    fn from(seen: Seen) -> Self {
+        let memories = seen.memories.into_iter().map(|number| number.0).collect();
+        Self { generation: seen.generation, memories, people: seen.people }
+    }
+}
+
+impl From<SeenForm> for Seen {
+    fn from(form: SeenForm) -> Self {
+        let memories = form.memories.into_iter().map(MemoryNumber).collect();
+        Self { generation: form.generation, memories, people: form.people }
+    }
+}
