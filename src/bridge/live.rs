@@ -11,7 +11,7 @@ use super::slots::Grant;
 use super::turn::Turns;
 use crate::conversation::{LineId, PersonaId};
 use crate::mind::{MindCommand, MindEvent, MindHandle};
-use crate::persona::decide::{Situation, Step, Stop, decide};
+use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::{Ending, MindState};
 
 /// A Persona's life.
@@ -20,7 +20,8 @@ pub(crate) struct Live {
     id: PersonaId,
     mind: MindHandle,
     state: MindState,
-    held: Option<String>,
+    /// Why she is not asked, if her account was refused.
+    refused: Option<String>,
     turns: Turns,
 }
 
@@ -32,13 +33,14 @@ impl Live {
     ) -> Result<Self, BridgeError> {
         let id = persona.persona.id.clone();
         let turns = Turns::load(shared.clone(), persona)?;
-        Ok(Self { shared, id, mind, state: MindState::Closed, held: None, turns })
+        Ok(Self { shared, id, mind, state: MindState::Closed, refused: None, turns })
     }
 
     /// Runs until all is at rest after the first signal.
     pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
         loop {
             self.close_if_asked();
+            self.ask_if_told();
             match decide(&self.situation()?) {
                 Step::Sleep(until) => self.sleep(until).await?,
                 Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
@@ -49,12 +51,28 @@ impl Live {
         }
     }
 
+    fn hold(&self) -> Option<Hold> {
+        if self.shared.brake().holds(&self.id) {
+            return Some(Hold::Brake);
+        }
+        self.refused.as_ref().map(|_| Hold::Until(None))
+    }
+
+    /// An operator wants her asked again.
+    fn ask_if_told(&mut self) {
+        let told =
+            self.shared.bells.get(&self.id).is_some_and(|bell| bell.ask.swap(false, Ordering::Relaxed));
+        if told && self.refused.take().is_some() {
+            self.turns.asks_again();
+        }
+    }
+
     fn situation(&self) -> Result<Situation, BridgeError> {
         Ok(Situation {
             now: self.shared.clock.now(),
             shutting_down: self.shared.soft.is_cancelled(),
             grace_over: self.shared.grace_over.is_cancelled(),
-            held: self.held.clone(),
+            held: self.hold(),
             mind: self.state.clone(),
             open_turn: self.turns.open().cloned(),
             lanes: self.shared.ready_lanes(&self.id)?,
@@ -139,7 +157,7 @@ impl Live {
                 }
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
-                    self.held = self.turns.finish(ending, &usage).await?;
+                    self.refused = self.turns.finish(ending, &usage).await?;
                 }
             }
             Some(MindEvent::Exited { report }) => {

@@ -2,6 +2,7 @@
 //! the bridge runs. A new one is a variant, its form as JSON, and what it writes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ruma::OwnedUserId;
 use serde_json::{Value, json};
@@ -10,8 +11,33 @@ use super::BridgeError;
 use super::shared::Shared;
 use crate::conversation::PersonaId;
 use crate::homeserver::appservice::Orders;
+use crate::persona::Brake;
 use crate::persona::session::care::Word;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
+
+/// What is done with the brake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lever {
+    /// From now on nothing is asked, and a turn in flight is ended.
+    Hold,
+    /// Who was held is asked again.
+    Release,
+}
+
+impl Lever {
+    const NAMES: [(&str, Self); 2] = [("brake-hold", Self::Hold), ("brake-release", Self::Release)];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, lever)| lever)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "brake-hold",
+            Self::Release => "brake-release",
+        }
+    }
+}
 
 /// The name of [`Order::Release`].
 const RELEASE: &str = "release";
@@ -26,6 +52,13 @@ pub enum Order {
         /// What.
         word: Word,
     },
+    /// Nothing is asked any more, or it is again.
+    Brake {
+        /// Whether it holds.
+        lever: Lever,
+        /// This Persona alone; else everyone.
+        persona: Option<PersonaId>,
+    },
     /// Held mail is asked again, and parked says are sent again.
     Release {
         /// Of this Persona and her user alone.
@@ -38,6 +71,9 @@ impl Order {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Session { persona, word } => json!({ "order": word.name(), "persona": persona.as_str() }),
+            Self::Brake { lever, persona } => {
+                json!({ "order": lever.name(), "persona": persona.as_ref().map(PersonaId::as_str) })
+            }
             Self::Release { of: None } => json!({ "order": RELEASE }),
             Self::Release { of: Some((persona, user)) } => {
                 json!({ "order": RELEASE, "persona": persona.as_str(), "user": user })
@@ -57,6 +93,9 @@ impl Order {
             };
             return Some(Self::Release { of });
         }
+        if let Some(lever) = Lever::named(order) {
+            return Some(Self::Brake { lever, persona });
+        }
         Some(Self::Session { persona: persona?, word: Word::named(order)? })
     }
 
@@ -64,6 +103,7 @@ impl Order {
     fn persona(&self) -> Option<&PersonaId> {
         match self {
             Self::Session { persona, .. } => Some(persona),
+            Self::Brake { persona, .. } => persona.as_ref(),
             Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
         }
     }
@@ -85,12 +125,29 @@ pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeErr
                 Word::Keep => format!("session {generation} of {persona} goes on for as long as it can"),
             })
         }
+        Order::Brake { lever, persona } => pull(store, *lever, persona.as_ref()).await,
         Order::Release { of } => {
             let (persona, user) = of.clone().unzip();
             let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
             Ok(format!("{mail} held messages are asked again, {says} parked says are sent again"))
         }
     }
+}
+
+async fn pull(store: &Store, lever: Lever, persona: Option<&PersonaId>) -> Result<String, BridgeError> {
+    let mut brake = match store.brake() {
+        Err(StoreError::Corrupt { .. }) => Brake::everyone(),
+        read => read?,
+    };
+    match lever {
+        Lever::Hold => brake.hold(persona),
+        Lever::Release => brake.release(persona),
+    }
+    store.set_brake(brake.clone()).await?;
+    Ok(match brake.held() {
+        Some(held) => format!("the brake holds {held}: nothing is asked until `brake release`"),
+        None => "the brake holds nobody".to_owned(),
+    })
 }
 
 /// Takes orders while the bridge runs.
@@ -106,6 +163,12 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
             }
             let follows = carry_out(&shared.store, &order).await.map_err(|error| error.to_string())?;
             tracing::info!(order = %order.to_json(), follows, "an operator's order");
+            shared.read_brake().map_err(|error| error.to_string())?;
+            if let Order::Release { .. } = order {
+                let of = |id: &PersonaId| order.persona().is_none_or(|persona| persona == id);
+                let bells = shared.bells.iter().filter(|(id, _)| of(id));
+                bells.for_each(|(_, bell)| bell.ask.store(true, Ordering::Relaxed));
+            }
             shared.wake_all();
             shared.outbox.notify_one();
             Ok(json!({ "follows": follows }))
@@ -124,6 +187,13 @@ mod tests {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
         let eir = || (PersonaId("eir".to_owned()), ruma::owned_user_id!("@persona_eir:hs.test"));
+        for (name, lever) in Lever::NAMES {
+            assert_eq!(lever.name(), name);
+            for persona in [None, Some(PersonaId("eir".to_owned()))] {
+                let order = Order::Brake { lever, persona };
+                assert_eq!(Order::from_json(&order.to_json()), Some(order));
+            }
+        }
         for order in [Order::Release { of: None }, Order::Release { of: Some(eir()) }] {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }

@@ -20,8 +20,8 @@ use crate::conversation::{Millis, PersonaId, RequestId};
 use crate::homeserver::client::{Client, Identity, Mode};
 use crate::homeserver::content;
 use crate::homeserver::event::REQUEST_KEY;
-use crate::persona::LaneMail;
-use crate::store::{NewSay, Store, Waiting};
+use crate::persona::{Brake, LaneMail};
+use crate::store::{NewSay, Store, StoreError, Waiting};
 
 /// What a pass over the rooms is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +60,8 @@ pub(crate) struct InviteWork {
 pub(crate) struct Bell {
     pub(crate) wake: Notify,
     pub(crate) close: AtomicBool,
+    /// An operator wants her asked again although her account was refused.
+    pub(crate) ask: AtomicBool,
 }
 
 /// Shared by all tasks of one bridge.
@@ -71,6 +73,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Mutex<Directory>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) slots: Slots,
+    brake: Mutex<Brake>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) bells: BTreeMap<PersonaId, Bell>,
     pub(crate) outbox: Notify,
@@ -123,6 +126,7 @@ impl Shared {
         let (signals, signalled) = mpsc::unbounded_channel();
         let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
         let shared = Self {
+            brake: Mutex::default(),
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
             slots: Slots::new(config.max_live),
@@ -150,6 +154,7 @@ impl Shared {
             client,
             clock,
         };
+        shared.read_brake()?;
         Ok((Arc::new(shared), Ends { pokes: poked, invites: invited, read_back: read, signals: signalled }))
     }
 
@@ -197,6 +202,33 @@ impl Shared {
     pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
         let directory = self.directory();
         Ok(self.store.lanes(persona, |room| directory.is_ready(persona, room))?)
+    }
+
+    /// Reads whom the operator's brake holds; where that cannot be read it holds everyone.
+    pub(crate) fn read_brake(&self) -> Result<(), BridgeError> {
+        let brake = match self.store.brake() {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(%error, "whom the brake holds cannot be read: it holds everyone");
+                Brake::everyone()
+            }
+            read => read?,
+        };
+        match brake.held() {
+            Some(held) => {
+                let text = format!("the brake holds {held}: nothing is asked until `brake release`");
+                if self.readiness.say("brake", &text) {
+                    tracing::warn!("{text}");
+                }
+            }
+            None => drop(self.readiness.clear("brake")),
+        }
+        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = brake;
+        Ok(())
+    }
+
+    /// Whom the operator's brake holds.
+    pub(crate) fn brake(&self) -> MutexGuard<'_, Brake> {
+        self.brake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes a Persona's loop.

@@ -56,6 +56,7 @@ pub(crate) fn page(shared: &Shared) -> Value {
     let Counts { waiting, held, outbox, parked, quarantined } = shared.store.counts();
     json!({
         "unheard": shared.tally.counted(),
+        "braked": shared.brake().held(),
         "waiting": waiting,
         "held": held,
         "outbox": outbox,

@@ -219,7 +219,7 @@ impl Turns {
     /// What the ending says of her mind: a warning and /ready while it does not answer.
     fn show_health(&self, ending: &Ending) {
         let id = &self.persona.persona.id;
-        let key = format!("mind:{id}");
+        let key = mind_key(id);
         match ending {
             Ending::Transient { reason, .. } | Ending::Lost { reason } => {
                 if self.shared.readiness.say(&key, &format!("the mind of {id} does not answer: {reason}")) {
@@ -311,15 +311,28 @@ impl Turns {
         Ok(())
     }
 
+    /// Her account is tried again.
+    pub(crate) fn asks_again(&self) {
+        self.shared.readiness.clear(&mind_key(&self.persona.persona.id));
+    }
+
     async fn stop_asking(&mut self, reason: String) -> Result<String, BridgeError> {
         let id = &self.persona.persona.id;
-        let text = format!("{id} is not asked any more: {reason}. Mend [mind.claude] and restart the bridge");
-        if self.shared.readiness.say(&format!("mind:{id}"), &text) {
+        let text = format!(
+            "{id} is not asked any more: {reason}. Mend the account or the credential, then run `persona-bridge release`, or \
+             restart the bridge where [mind.claude] was changed"
+        );
+        if self.shared.readiness.say(&mind_key(id), &text) {
             let key = format!("refused:{id}:{}", self.shared.clock.now().0);
             self.shared.tell(&key, &text).await?;
         }
         Ok(reason)
     }
+}
+
+/// Under which /ready shows why her mind does not answer.
+fn mind_key(id: &PersonaId) -> String {
+    format!("mind:{id}")
 }
 
 /// Under which /ready shows that her session was spoilt.

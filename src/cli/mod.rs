@@ -3,6 +3,7 @@
 //! Each command is one file with one function; it prints to standard output and says how the process ends.
 
 mod beside;
+mod brake;
 mod chance;
 mod check;
 mod demo;
@@ -63,6 +64,8 @@ pub enum Command {
     Ledger(ledger::Options),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
+    /// Ask nothing any more, or ask again
+    Brake(brake::Options),
     /// Let held mail be asked again, and parked says be sent again
     Release(release::Options),
     /// Write the registration that the homeserver needs
@@ -154,6 +157,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Doctor(_)
             | Command::Ledger(_)
             | Command::Refresh(_)
+            | Command::Brake(_)
             | Command::Release(_)
             | Command::Demo(_),
         ) => Ok(None),
@@ -177,6 +181,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
+        Some(Command::Brake(options)) => brake::brake(options, environment).await,
         Some(Command::Release(options)) => release::release(options, environment).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
         Some(

@@ -20,8 +20,8 @@ pub struct Situation {
     pub shutting_down: bool,
     /// Whether a stopping service has waited long enough for the line that is being thought about.
     pub grace_over: bool,
-    /// Whether somebody (a full disk, a refused account) has stopped asking, and why.
-    pub held: Option<String>,
+    /// Whether somebody (an operator's brake, a refused account) has stopped the asking.
+    pub held: Option<Hold>,
     /// Her mind.
     pub mind: MindState,
     /// Her open turn.
@@ -30,6 +30,15 @@ pub struct Situation {
     pub lanes: Vec<LaneMail>,
     /// How long a room must have been quiet, and the longest wait for that.
     pub settle: Settle,
+}
+
+/// What stops the asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// An operator: nothing is asked until something happens, and a line in the works is ended.
+    Brake,
+    /// Nothing is begun or fed until that time, or until something happens; a line in the works is not touched.
+    Until(Option<Millis>),
 }
 
 /// When addressed mail is due.
@@ -123,7 +132,7 @@ pub enum Stop {
 ///
 /// The rules, the first that applies wins:
 /// 1. The service stops: a line in the works gets its grace, then the mind is stopped, then she leaves.
-/// 2. Somebody holds her: nothing is begun or fed.
+/// 2. Somebody holds her: nothing is begun or fed, and the brake ends a line in the works.
 /// 3. Her mind is busy, stopping, or has no place to live: an event will wake her.
 /// 4. A turn is open: it is fed as soon as its time has come.
 /// 5. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
@@ -132,12 +141,17 @@ pub fn decide(situation: &Situation) -> Step {
     if situation.shutting_down {
         return wind_down(situation);
     }
-    let waits_for_event = match situation.mind {
-        MindState::Closed | MindState::Idle => situation.held.is_some(),
-        MindState::Busy(_) | MindState::Stopping | MindState::NoSlot => true,
-    };
-    if waits_for_event {
-        return Step::Sleep(None);
+    match (&situation.mind, situation.held) {
+        (MindState::Busy(_), Some(Hold::Brake)) => return Step::StopMind(Stop::Busy),
+        (MindState::Busy(_) | MindState::Stopping | MindState::NoSlot, _) | (_, Some(Hold::Brake)) => {
+            return Step::Sleep(None);
+        }
+        (MindState::Closed | MindState::Idle, Some(Hold::Until(until))) => {
+            if until.is_none_or(|until| until > situation.now) {
+                return Step::Sleep(until);
+            }
+        }
+        (MindState::Closed | MindState::Idle, None) => {}
     }
     match &situation.open_turn {
         Some(turn) if turn.not_before > situation.now => Step::Sleep(Some(turn.not_before)),

@@ -2,6 +2,7 @@
 //!
 //! It never meets a clock, a disk, a process or a server, so it cannot fail; the shell carries out what it decides.
 
+pub mod brake;
 pub mod decide;
 pub mod ending;
 pub mod lanes;
@@ -9,6 +10,7 @@ pub mod memory;
 pub mod session;
 pub mod usage;
 
-pub use decide::{LaneMail, MindState, OpenTurn, Situation, Step, decide};
+pub use brake::Brake;
+pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, decide};
 pub use ending::{Ending, Troubles, Verdict, verdict};
 pub use usage::{RequestUsage, Usage};

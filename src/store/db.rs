@@ -22,10 +22,12 @@ use crate::conversation::{Delivery, MemoryNumber, Millis, PersonaId, RequestId, 
 use crate::persona::memory::{Memories, Seen};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
-use crate::persona::{LaneMail, OpenTurn};
+use crate::persona::{Brake, LaneMail, OpenTurn};
 
 /// The row of the control room.
 const CONTROL_ROOM: &str = "control_room";
+/// The row of the brake.
+pub(super) const BRAKE: &str = "brake";
 
 /// The store; clones share it. Where the engine failed once, every later write fails too.
 #[derive(Clone)]
@@ -70,6 +72,19 @@ impl Store {
     pub async fn set_control_room(&self, room: OwnedRoomId) -> Result<()> {
         self.write(move |tx| {
             tx.put_meta(CONTROL_ROOM, room.as_str());
+            Ok(())
+        })
+        .await
+    }
+    /// Whom the operator's brake holds.
+    pub fn brake(&self) -> Result<Brake> {
+        let text = self.read(|view| view.meta(BRAKE))?;
+        text.map_or_else(|| Ok(Brake::default()), |text| record::brake(&text))
+    }
+    /// Writes down whom it holds.
+    pub async fn set_brake(&self, brake: Brake) -> Result<()> {
+        self.write(move |tx| {
+            tx.put_meta(BRAKE, &record::brake_text(&brake));
             Ok(())
         })
         .await
@@ -317,6 +332,16 @@ impl Store {
     pub fn before_next_flush(&self, act: impl FnOnce() + Send + 'static) {
         let mut before = self.shared.group.before_flush.lock().unwrap_or_else(PoisonError::into_inner);
         *before = Some(Box::new(act));
+    }
+    /// Makes the row of the brake unreadable, as a fault of the disk would.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub async fn spoil_brake(&self) -> Result<()> {
+        self.write(|tx| {
+            tx.put_meta(BRAKE, "{");
+            Ok(())
+        })
+        .await
     }
     /// Durably flushes what is pending; for the end of the service.
     pub async fn close(&self) -> Result<()> {

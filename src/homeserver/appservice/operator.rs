@@ -86,6 +86,18 @@ impl Running<'_> {
         self.call("POST", ORDER, order.to_string().into_bytes()).await
     }
 
+    /// Whether it is ready, else the reasons; none where something else answers.
+    pub async fn ready(&self) -> Option<Result<(), Vec<String>>> {
+        let request = http::Request::get(format!("http://{}/ready", self.listen)).body(Vec::new()).ok()?;
+        let answer = self.transport.call(request).await.ok()?;
+        let body: Value = serde_json::from_slice(answer.body()).ok()?;
+        if body["ok"].as_bool()? {
+            return Some(Ok(()));
+        }
+        let reasons = body["reasons"].as_array()?.iter();
+        Some(Err(reasons.filter_map(|reason| Some(reason.as_str()?.to_owned())).collect()))
+    }
+
     async fn call(&self, method: &str, path: &str, body: Vec<u8>) -> Result<Value, String> {
         let request = http::Request::builder()
             .method(method)

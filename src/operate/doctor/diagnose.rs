@@ -32,6 +32,10 @@ pub enum ProbeAnswer {
     Program(Result<String, String>),
     /// Whether the claude program starts with our arguments and says hello.
     Handshake(Result<(), String>),
+    /// Whether the running bridge is ready, else why not.
+    Ready(Result<(), Vec<String>>),
+    /// Whom the operator's brake holds, or why that cannot be read.
+    Brake(Result<Option<String>, String>),
     /// The store's folder.
     Store(PathBuf, StoreAnswer),
     /// Free bytes, and how many there must be.
@@ -92,12 +96,28 @@ pub fn diagnose(answer: ProbeAnswer) -> Finding {
         ProbeAnswer::Twice(answer) => twice(answer),
         ProbeAnswer::Program(answer) => program(answer),
         ProbeAnswer::Handshake(answer) => handshake(answer),
+        ProbeAnswer::Ready(Ok(())) => Finding::ok("ready", "the running bridge is ready"),
+        ProbeAnswer::Ready(Err(reasons)) => Finding::warn(
+            "ready",
+            format!("the running bridge is not ready: {}", reasons.join("; ")),
+            "see docs/operating.md for what each means",
+        ),
+        ProbeAnswer::Brake(held) => brake(held),
         ProbeAnswer::Store(path, answer) => store(&path.display().to_string(), answer),
         ProbeAnswer::Disk(path, free, min_free) => disk(&path.display().to_string(), free, min_free),
         ProbeAnswer::Encryption => Finding::info(
             "encryption",
             "Personas cannot read encrypted rooms yet; there they say so once, and speak in plain rooms and chats",
         ),
+    }
+}
+
+fn brake(held: Result<Option<String>, String>) -> Finding {
+    let remedy = "let go with `persona-bridge brake release` when she may be asked again";
+    match held {
+        Ok(None) => Finding::ok("brake", "it holds nobody"),
+        Ok(Some(held)) => Finding::warn("brake", format!("it holds {held}: nothing will be asked"), remedy),
+        Err(error) => Finding::warn("brake", format!("it holds everyone, since {error}"), remedy),
     }
 }
 

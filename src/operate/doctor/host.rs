@@ -6,24 +6,27 @@ use super::Patient;
 use super::diagnose::{ProbeAnswer, StoreAnswer};
 use crate::store::{Config, Store};
 
-/// Opens an existing store, and closes it again; where there is none, tries whether one can be made.
-pub(super) async fn store(patient: &Patient, running: bool) -> ProbeAnswer {
+/// Opens an existing store, looks at the brake in it, and closes it again; where there is none, tries whether one can be
+/// made.
+pub(super) async fn store(patient: &Patient, running: bool) -> Vec<ProbeAnswer> {
     let path = patient.store.path.clone();
     let is_new = !path.exists();
     if let Err(error) = try_write(if is_new { existing(&path) } else { &path }) {
-        return ProbeAnswer::Store(path, StoreAnswer::Unwritable(error.to_string()));
+        return vec![ProbeAnswer::Store(path, StoreAnswer::Unwritable(error.to_string()))];
     }
     if is_new {
-        return ProbeAnswer::Store(path, StoreAnswer::New);
+        return vec![ProbeAnswer::Store(path, StoreAnswer::New)];
     }
     let (config, opening) = (patient.store.clone(), patient.opening.clone());
-    let opened = tokio::task::spawn_blocking(move || Store::open(&config, opening).map(drop)).await;
-    let answer = match opened {
-        Ok(Ok(())) => StoreAnswer::Opened,
-        Ok(Err(error)) => StoreAnswer::Refused(error, running),
-        Err(error) => StoreAnswer::Unwritable(error.to_string()),
-    };
-    ProbeAnswer::Store(path, answer)
+    let look = move || Store::open(&config, opening).map(|store| store.brake());
+    match tokio::task::spawn_blocking(look).await {
+        Ok(Ok(brake)) => {
+            let brake = brake.map(|brake| brake.held()).map_err(|error| error.to_string());
+            vec![ProbeAnswer::Store(path, StoreAnswer::Opened), ProbeAnswer::Brake(brake)]
+        }
+        Ok(Err(error)) => vec![ProbeAnswer::Store(path, StoreAnswer::Refused(error, running))],
+        Err(error) => vec![ProbeAnswer::Store(path, StoreAnswer::Unwritable(error.to_string()))],
+    }
 }
 
 /// Asks how much disk is free under the store.

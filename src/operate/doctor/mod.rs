@@ -20,6 +20,7 @@ use url::Url;
 use super::{Finding, Mark};
 use crate::conversation::reply::SCHEMA;
 use crate::conversation::{Millis, RequestId};
+use crate::homeserver::appservice::Running;
 use crate::homeserver::client::Transport;
 use crate::homeserver::registration::Registration;
 use crate::{mind, store};
@@ -75,10 +76,23 @@ pub async fn examine(patient: &Patient, tell: &mut (dyn FnMut(&Finding) + Send))
     {
         note(ProbeAnswer::Handshake(mind::claude::handshake(claude, SCHEMA).await));
     }
-    note(host::store(patient, running).await);
+    if running && let Some(ready) = running_bridge(patient).ready().await {
+        note(ProbeAnswer::Ready(ready));
+    }
+    for answer in host::store(patient, running).await {
+        note(answer);
+    }
     note(host::disk(&patient.store));
     note(ProbeAnswer::Encryption);
     findings
+}
+
+fn running_bridge(patient: &Patient) -> Running<'_> {
+    Running {
+        transport: &*patient.transport,
+        listen: patient.listen,
+        hs_token: &patient.registration.hs_token,
+    }
 }
 
 #[cfg(test)]

@@ -449,6 +449,31 @@ fn a_handshake_costs_nothing_and_tells_much() {
 }
 
 #[test]
+fn what_the_running_bridge_waits_for_is_told() {
+    check(ProbeAnswer::Ready(Ok(())), ExitCode::Ok, "ok   ready: the running bridge is ready");
+    check(
+        ProbeAnswer::Ready(Err(vec!["the brake holds eir".into(), "the disk is full".into()])),
+        ExitCode::Ok,
+        "WARN ready: the running bridge is not ready: the brake holds eir; the disk is full; see docs/operating.md for what each means",
+    );
+}
+
+#[test]
+fn whom_the_brake_holds_is_told() {
+    check(ProbeAnswer::Brake(Ok(None)), ExitCode::Ok, "ok   brake: it holds nobody");
+    check(
+        ProbeAnswer::Brake(Ok(Some("eir".into()))),
+        ExitCode::Ok,
+        "WARN brake: it holds eir: nothing will be asked; let go with `persona-bridge brake release` when she may be asked again",
+    );
+    check(
+        ProbeAnswer::Brake(Err("it cannot be read".into())),
+        ExitCode::Ok,
+        "WARN brake: it holds everyone, since it cannot be read; let go with `persona-bridge brake release` when she may be asked again",
+    );
+}
+
+#[test]
 fn the_store_is_ours_and_writable() {
     check(store(StoreAnswer::Opened), ExitCode::Ok, "ok   store: /srv/store is ours and can be written");
     check(store(StoreAnswer::New), ExitCode::Ok, "ok   store: /srv/store will be made at the first start");

@@ -113,11 +113,16 @@ fn an_open_turn_comes_before_due_mail() {
 
 #[test]
 fn what_is_held_is_neither_begun_nor_fed() {
-    let held = || Situation { held: Some("the account is refused".to_owned()), ..free() };
-    check(Situation { open_turn: Some(turn(0)), ..held() }, Step::Sleep(None));
-    check(Situation { open_turn: Some(turn(NOW + 9)), ..held() }, Step::Sleep(None));
-    check(Situation { lanes: vec![mail("work", 60_000, &[(60_000, 60_000)])], ..held() }, Step::Sleep(None));
-    check(Situation { shutting_down: true, ..held() }, Step::StopMind(Stop::Idle));
+    for held in [Hold::Brake, Hold::Until(None)] {
+        let held = || Situation { held: Some(held), ..free() };
+        check(Situation { open_turn: Some(turn(0)), ..held() }, Step::Sleep(None));
+        check(Situation { open_turn: Some(turn(NOW + 9)), ..held() }, Step::Sleep(None));
+        check(
+            Situation { lanes: vec![mail("work", 60_000, &[(60_000, 60_000)])], ..held() },
+            Step::Sleep(None),
+        );
+        check(Situation { shutting_down: true, ..held() }, Step::StopMind(Stop::Idle));
+    }
 }
 
 #[test]
@@ -174,6 +179,13 @@ fn any_mind() -> impl Strategy<Value = MindState> {
     ]
 }
 
+fn any_hold() -> impl Strategy<Value = Hold> {
+    prop_oneof![
+        Just(Hold::Brake),
+        prop::option::weighted(0.7, any_time()).prop_map(|until| Hold::Until(until.map(Millis))),
+    ]
+}
+
 /// Times on both sides of now, and the ends of the clock.
 fn any_time() -> impl Strategy<Value = u64> {
     prop_oneof![10 => NOW - 30_000..NOW + 30_000, 1 => Just(0), 1 => Just(u64::MAX)]
@@ -198,7 +210,7 @@ prop_compose! {
     fn any_situation()(
         shutting_down in prop::bool::weighted(0.15),
         grace_over in any::<bool>(),
-        held in prop::bool::weighted(0.15),
+        held in prop::option::weighted(0.25, any_hold()),
         mind in any_mind(),
         not_before in prop::option::weighted(0.4, any_time()),
         mut lanes in prop::collection::vec(any_lane(), 0..5),
@@ -212,7 +224,7 @@ prop_compose! {
             now: Millis(NOW),
             shutting_down,
             grace_over,
-            held: held.then(|| "held".to_owned()),
+            held,
             mind,
             open_turn: not_before.map(turn),
             lanes,
@@ -238,6 +250,25 @@ fn begins_at(situation: &Situation) -> Millis {
     }
 }
 
+#[test]
+fn a_hold_that_is_over_holds_nothing() {
+    let held = |until| Situation {
+        held: Some(Hold::Until(Some(Millis(until)))),
+        open_turn: Some(turn(0)),
+        ..free()
+    };
+    check(held(NOW + 5), Step::Sleep(Some(Millis(NOW + 5))));
+    check(held(NOW), Step::Feed(turn(0).id));
+}
+
+#[test]
+fn the_brake_alone_ends_a_line_in_the_works() {
+    let held = |held| Situation { held: Some(held), mind: busy(), open_turn: Some(turn(0)), ..free() };
+    check(held(Hold::Brake), Step::StopMind(Stop::Busy));
+    check(held(Hold::Until(None)), Step::Sleep(None));
+    check(held(Hold::Until(Some(Millis(NOW - 1)))), Step::Sleep(None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -252,7 +283,9 @@ proptest! {
     fn asks_nothing_while_busy_held_or_stopping(situation in any_situation()) {
         let asks = matches!(decide(&situation), Step::Feed(_) | Step::BeginTurn(_));
         let free = matches!(situation.mind, MindState::Closed | MindState::Idle);
-        prop_assert!(!asks || (free && situation.held.is_none() && !situation.shutting_down));
+        let over = matches!(situation.held, Some(Hold::Until(Some(until))) if until <= situation.now);
+        let held = situation.held.is_some() && !over;
+        prop_assert!(!asks || (free && !held && !situation.shutting_down));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The core's types know nothing of this. A form changes only together with its version; to add a field, give it a
 //! default, and look at the snapshots below.
 
+mod brake;
 mod ledger;
 mod mail;
 mod memory;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::table::Table;
 use super::{Result, StoreError};
 
+pub(super) use brake::{brake, brake_text};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, SeenForm};
