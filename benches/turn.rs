@@ -98,6 +98,7 @@ fn config(state: PathBuf, program: PathBuf, api: &MessagesApi) -> claude::Config
         credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "dummy".to_owned() },
         ttl: Ttl::Auto,
         silence: Duration::from_secs(60),
+        resuming: claude::Resuming::default(),
     }
 }
 

@@ -131,6 +131,7 @@ fn config(state: PathBuf, program: PathBuf) -> claude::Config {
         credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "none".to_owned() },
         ttl: Ttl::Auto,
         silence: Duration::from_secs(60),
+        resuming: claude::Resuming::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use persona_bridge::conversation::{Level, Permissions, Persona, PersonaId, Regis
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::persona::decide::Settle;
-use persona_bridge::persona::session::Prices;
+use persona_bridge::persona::session::{Policy, Prices};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -144,6 +144,8 @@ fn config(personas: usize, mind: Mind) -> Config {
         mind,
         mind_version: String::new(),
         prices: Prices::default(),
+        care: Policy::default(),
+        archive_keep: Duration::from_secs(3600),
         grace: Duration::from_secs(5),
         halt: None,
     }

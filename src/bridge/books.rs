@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::BridgeError;
 use super::shared::Shared;
-use super::{BridgeError, Mind};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::Usage;
 use crate::persona::session::{
-    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session, Ttl,
+    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session,
 };
 
 /// A Persona's entries that are not written down yet.
@@ -16,15 +16,21 @@ pub(crate) struct Keeper {
     persona: PersonaId,
     entries: Vec<Entry>,
     fed: Option<Millis>,
+    /// Tokens of the mail that was fed.
+    mail: u64,
+    /// Tokens of what sessions are believed to share.
+    shared_part: u64,
 }
 
 impl Keeper {
-    pub(crate) fn new(shared: Arc<Shared>, persona: PersonaId) -> Self {
-        Self { shared, persona, entries: Vec::new(), fed: None }
+    /// `shared_part` is about how many tokens sessions share, until it is measured.
+    pub(crate) fn new(shared: Arc<Shared>, persona: PersonaId, shared_part: u64) -> Self {
+        Self { shared, persona, entries: Vec::new(), fed: None, mail: 0, shared_part }
     }
 
-    /// A line is fed now.
-    pub(crate) fn feeds(&mut self) {
+    /// A line is fed now, with so many tokens of mail.
+    pub(crate) fn feeds(&mut self, mail: u64) {
+        self.mail = mail;
         self.fed = Some(self.shared.clock.now());
     }
 
@@ -53,7 +59,9 @@ impl Keeper {
             fed: self.fed.take().unwrap_or(ended),
             ended,
             usage,
-            ttl: ttl(&self.shared.config.mind),
+            ttl: self.shared.config.mind.cached_for(),
+            mail: self.mail,
+            shared: self.shared_part,
         };
         let counted = session.account.count(&attempt, &self.shared.config.prices);
         self.complain(session, &counted, now_with).await?;
@@ -91,13 +99,5 @@ impl Keeper {
 
     fn note(&mut self, kind: EntryKind) {
         self.entries.push(Entry { persona: self.persona.clone(), at: self.shared.clock.now(), kind });
-    }
-}
-
-/// For how long the cache keeps a session of which nothing was seen yet.
-fn ttl(mind: &Mind) -> Ttl {
-    match mind {
-        Mind::Scripted(_) => Ttl::FiveMinutes,
-        Mind::Claude(config) => config.cached_for(),
     }
 }

@@ -92,6 +92,14 @@ impl Live {
         }
     }
 
+    /// After a turn, a child that would only grow old is closed.
+    async fn close_if_spent(&mut self) -> Result<(), BridgeError> {
+        if self.state == MindState::Idle && self.turns.is_child_spent() {
+            self.stop(Stop::Idle).await?;
+        }
+        Ok(())
+    }
+
     async fn sleep(&mut self, until: Option<crate::conversation::Millis>) -> Result<(), BridgeError> {
         let shared = self.shared.clone();
         let Some(bell) = shared.bells.get(&self.id) else { return Ok(()) };
@@ -158,6 +166,7 @@ impl Live {
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
                     self.refused = self.turns.finish(ending, &usage).await?;
+                    self.close_if_spent().await?;
                 }
             }
             Some(MindEvent::Exited { report }) => {

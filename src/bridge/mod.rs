@@ -9,7 +9,7 @@ use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
-use crate::persona::session::Prices;
+use crate::persona::session::{Policy, Prices};
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -46,6 +46,10 @@ pub struct Config {
     pub mind_version: String,
     /// What models cost.
     pub prices: Prices,
+    /// What is to become of sessions.
+    pub care: Policy,
+    /// For how long the files of earlier sessions are kept.
+    pub archive_keep: Duration,
     /// How long the first signal waits for a turn in hand.
     pub grace: Duration,
     /// Where a build for tests kills itself.
@@ -124,6 +128,7 @@ mod reconcile;
 mod rooms;
 mod run;
 mod seats;
+mod session;
 mod shared;
 pub mod signals;
 mod silence;

@@ -12,13 +12,14 @@ use super::clock::Clock;
 use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
-use super::{BridgeError, Config, PersonaConfig};
+use super::{BridgeError, Config, Mind, PersonaConfig};
 use super::{identities, invites, orders, presence, receive, reconcile, rooms, silence, tally};
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
 use crate::homeserver::serve::{Listen, serve};
 use crate::mind::MindHandle;
+use crate::mind::claude::prune;
 use crate::store::{Store, entries_to_json};
 
 /// How long the outbox is given to drain at the end.
@@ -233,9 +234,10 @@ async fn drain(shared: &Shared) -> Result<(), BridgeError> {
     Ok(())
 }
 
-/// Forgets event ids that no server repeats any more.
+/// Forgets event ids that no server repeats any more, and what was kept long enough.
 async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
     loop {
+        prune_archives(&shared).await?;
         tokio::select! {
             () = shared.drained.cancelled() => return Ok(()),
             () = tokio::time::sleep(FORGET) => {}
@@ -247,6 +249,23 @@ async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
         let entries = shared.store.prune_ledger(before).await?;
         tracing::debug!(forgotten, entries, "old event ids and ledger entries");
     }
+}
+
+/// Removes the files of earlier sessions that were kept long enough.
+async fn prune_archives(shared: &Arc<Shared>) -> Result<(), BridgeError> {
+    let Mind::Claude(claude) = &shared.config.mind else { return Ok(()) };
+    let keep = u64::try_from(shared.config.archive_keep.as_millis()).unwrap_or(u64::MAX);
+    let before = Millis(shared.clock.now().0.saturating_sub(keep));
+    for persona in shared.config.personas.iter().map(|persona| persona.persona.id.clone()) {
+        let (claude, id) = (claude.clone(), persona.clone());
+        let pruned = tokio::task::spawn_blocking(move || prune(&claude, &id, before)).await;
+        match pruned.map_err(|error| BridgeError::Task { name: error.to_string() })? {
+            Ok(0) => {}
+            Ok(files) => tracing::info!(%persona, files, "files of earlier sessions were removed"),
+            Err(error) => tracing::warn!(%persona, %error, "files of earlier sessions could not be removed"),
+        }
+    }
+    Ok(())
 }
 
 fn spawn(

@@ -327,7 +327,18 @@ impl Shared {
 
     /// Tells operators once for `key`: a warning in the log and a notice in the control room.
     pub(crate) async fn tell(&self, key: &str, text: &str) -> Result<(), BridgeError> {
-        if let Some((key, says)) = self.telling(key, text)?
+        tracing::warn!(key, "{text}");
+        self.put_notice(key, text).await
+    }
+
+    /// Like [`Shared::tell`], of what goes as it should.
+    pub(crate) async fn note(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        tracing::info!(key, "{text}");
+        self.put_notice(key, text).await
+    }
+
+    async fn put_notice(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        if let Some((key, says)) = self.control_notice(key, text)?
             && self.store.say_once(key, says, self.clock.now()).await?
         {
             self.outbox.notify_one();
@@ -342,6 +353,10 @@ impl Shared {
         text: &str,
     ) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
         tracing::warn!(key, "{text}");
+        self.control_notice(key, text)
+    }
+
+    fn control_notice(&self, key: &str, text: &str) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
         let Some(room) = self.store.control_room()? else { return Ok(None) };
         let cause = format!("told:{key}");
         let target = SayTarget { room: &room, kind: "m.room.message", cause: &cause, part: "0" };

@@ -15,7 +15,7 @@ use crate::conversation::{Batch, Content, Lane, Memory, PersonaId, Room};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::OpenTurn;
-use crate::persona::session::Fingerprint;
+use crate::persona::session::{Fingerprint, Session};
 use crate::store::NewSay;
 
 /// How many earlier lines the first turn of a session carries for each room at hand.
@@ -38,7 +38,7 @@ pub(crate) fn system_prompt(config: &Config, persona: &PersonaConfig) -> String 
 pub(crate) fn fingerprint(config: &Config, persona: &PersonaId, prompt: &str) -> Fingerprint {
     match &config.mind {
         Mind::Claude(claude) => claude::fingerprint(claude, persona, &config.mind_version, prompt, SCHEMA),
-        Mind::Scripted(_) => scripted::fingerprint(prompt),
+        Mind::Scripted(_) => scripted::fingerprint(&config.mind_version, prompt),
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn surroundings(
     shared: &Arc<Shared>,
     persona: &PersonaConfig,
     batch: &Batch,
-    first: bool,
+    session: &Session,
     memories: Vec<Memory>,
 ) -> Result<Surroundings, BridgeError> {
     let id = &persona.persona.id;
@@ -63,6 +63,7 @@ pub(crate) async fn surroundings(
     let hands: BTreeSet<OwnedRoomId> = batch.deliveries.iter().map(|d| d.room.clone()).collect();
     let rooms = room_labels(shared, persona, batch, &hands);
     let mut context = BTreeMap::new();
+    let first = session.last_committed.is_none();
     if first {
         for room in hands {
             let lines =
@@ -70,7 +71,8 @@ pub(crate) async fn surroundings(
             context.insert(room, lines.unwrap_or_default());
         }
     }
-    Ok(Surroundings { rooms, labels, context, memories, now: shared.clock.now() })
+    let begins_anew = first && session.generation > 1;
+    Ok(Surroundings { rooms, labels, context, memories, begins_anew, now: shared.clock.now() })
 }
 
 fn referred(delivery: &crate::conversation::Delivery) -> impl Iterator<Item = OwnedEventId> {

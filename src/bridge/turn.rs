@@ -7,18 +7,16 @@ use ruma::OwnedRoomId;
 
 use super::BridgeError;
 use super::PersonaConfig;
-use super::books::Keeper;
 use super::clock::draw_turn;
 use super::halt::Halt;
 use super::memories::{self, Reminded};
 use super::presence::Presence;
+use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
-use crate::persona::session::care::Word;
-use crate::persona::session::{Continuation, Fingerprint, Reason, Session, next_session, resume_or_renew};
 use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, verdict};
 use crate::store::{Books, Commit};
 
@@ -32,11 +30,9 @@ pub(crate) struct Turns {
     shared: Arc<Shared>,
     persona: PersonaConfig,
     prompt: String,
-    fingerprint: Fingerprint,
     open: Option<OpenTurn>,
-    session: Option<Session>,
+    sessions: Sessions,
     presence: Presence,
-    keeper: Keeper,
     reminded: Reminded,
 }
 
@@ -44,11 +40,15 @@ impl Turns {
     pub(crate) fn load(shared: Arc<Shared>, persona: PersonaConfig) -> Result<Self, BridgeError> {
         let (open, session) = shared.store.standing(&persona.persona.id)?;
         let prompt = speech::system_prompt(&shared.config, &persona);
-        let fingerprint = speech::fingerprint(&shared.config, &persona.persona.id, &prompt);
+        let sessions = Sessions::new(shared.clone(), &persona, &prompt, session);
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
-        let keeper = Keeper::new(shared.clone(), persona.persona.id.clone());
         let reminded = Reminded::default();
-        Ok(Self { shared, persona, prompt, fingerprint, open, session, presence, keeper, reminded })
+        Ok(Self { shared, persona, prompt, open, sessions, presence, reminded })
+    }
+
+    /// Whether her child is of no more use until mail comes.
+    pub(crate) fn is_child_spent(&self) -> bool {
+        self.open.is_none() && self.sessions.is_spent()
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {
@@ -63,12 +63,12 @@ impl Turns {
     /// Writes down a turn with the waiting mail of the lane.
     pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
-        let seqs = self.batch(lane)?;
-        self.continue_session().await?;
+        let mail = self.batch(lane)?;
+        self.sessions.take_up(&mail).await?;
         let turn = OpenTurn {
             id: draw_turn(),
             lane: lane.clone(),
-            seqs,
+            seqs: mail.iter().map(|delivery| delivery.seq).collect(),
             attempt: 1,
             not_before: Millis::default(),
             troubles: Troubles::default(),
@@ -77,67 +77,24 @@ impl Turns {
         self.write(turn).await
     }
 
-    /// The numbers of the mail that goes into the next turn of a lane, in the order in which it was said.
-    fn batch(&self, lane: &Lane) -> Result<Vec<u64>, BridgeError> {
+    /// The mail that goes into the next turn of a lane, in the order in which it was said.
+    fn batch(&self, lane: &Lane) -> Result<Vec<Delivery>, BridgeError> {
         let id = &self.persona.persona.id;
         let waiting = self.shared.ready_mail(id)?;
         let of_lane = waiting.iter().filter(|mail| mail.lane == *lane).map(|mail| mail.seq);
         let seqs: Vec<u64> = of_lane.take(2 * BATCH_DELIVERIES).collect();
         let deliveries = as_said(self.shared.store.deliveries(id, &seqs)?);
         let mut bytes = 0;
-        let fitting = deliveries.iter().take(BATCH_DELIVERIES).take_while(|delivery| {
+        let fitting = deliveries.into_iter().take(BATCH_DELIVERIES).take_while(|delivery| {
             let first = bytes == 0;
             bytes += delivery.text.len().max(1);
             first || bytes <= BATCH_BYTES
         });
-        Ok(fitting.map(|delivery| delivery.seq).collect())
-    }
-
-    /// At a turn's begin: goes on with the session, or begins the next one and says why.
-    async fn continue_session(&mut self) -> Result<(), BridgeError> {
-        let word = self.shared.store.word(&self.persona.persona.id)?;
-        let generation = self.session.as_ref().map(|session| session.generation);
-        if generation.is_some()
-            && word.is_some_and(|word| (Some(word.0), word.1) == (generation, Word::Refresh))
-        {
-            return self.renew_and_tell(Reason::Operator.name()).await;
-        }
-        match resume_or_renew(self.session.as_ref(), &self.fingerprint) {
-            Continuation::Resume => Ok(()),
-            Continuation::First => {
-                self.renew("first");
-                Ok(())
-            }
-            Continuation::Renew(differences) => {
-                let why = format!("{} changed", differences.join(", "));
-                self.renew_and_tell(&why).await
-            }
-        }
-    }
-
-    fn renew(&mut self, why: &str) {
-        let id = &self.persona.persona.id;
-        let (epoch, now) = (self.shared.store.epoch(), self.shared.clock.now());
-        let next = next_session(epoch, id, self.session.as_ref(), self.fingerprint.clone(), now);
-        self.keeper.begins(next.generation, why);
-        self.session = Some(next);
-    }
-
-    async fn renew_and_tell(&mut self, why: &str) -> Result<(), BridgeError> {
-        self.renew(why);
-        let id = &self.persona.persona.id;
-        let generation = self.session.as_ref().map_or(0, |session| session.generation);
-        let text = format!("{} begins session {generation}: {why}", self.persona.persona.name);
-        self.shared.tell(&format!("generation:{id}:{generation}"), &text).await
-    }
-
-    /// What is new about her session.
-    fn books(&mut self) -> Books {
-        Books { session: self.session.clone(), ledger: self.keeper.take() }
+        Ok(fitting.collect())
     }
 
     async fn write(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
-        let books = self.books();
+        let books = self.sessions.books();
         self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
         self.open = Some(turn);
         Ok(())
@@ -145,30 +102,34 @@ impl Turns {
 
     /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.
     pub(crate) async fn feed(&mut self) -> Result<Option<Feed>, BridgeError> {
-        let (Some(turn), Some(session)) = (self.open.clone(), self.session.clone()) else { return Ok(None) };
+        let (Some(turn), Some(session)) = (self.open.clone(), self.sessions.current().cloned()) else {
+            return Ok(None);
+        };
         let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
         let batch = Batch { lane: turn.lane.clone(), deliveries };
         if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {
-            self.commit(turn, session, Spoken::default(), None).await?;
+            self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }
-        let first = session.last_committed.is_none();
         self.reminded = memories::remind(&self.shared, &self.persona.persona.id, &session, &batch)?;
         let memories = self.reminded.memories.clone();
-        let surroundings = speech::surroundings(&self.shared, &self.persona, &batch, first, memories).await?;
+        let surroundings =
+            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
-        self.keeper.feeds();
+        self.sessions.feeds(&batch.deliveries);
         let again =
             turn.troubles.fault.as_deref().map_or_else(|| prompt::RETRY.to_owned(), prompt::fault_line);
         Ok(Some(Feed {
             line,
             must_exist: session.last_committed.is_some(),
+            purpose: self.sessions.purpose(&session),
             session,
             prompt: self.prompt.clone(),
             whole: prompt::render(&batch, &surroundings),
             again,
             earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
+            now: self.shared.clock.now(),
         }))
     }
 
@@ -186,17 +147,15 @@ impl Turns {
         usage: &Usage,
     ) -> Result<Option<String>, BridgeError> {
         self.presence.rest();
-        if let (Some(turn), Some(session)) = (&self.open, &mut self.session) {
-            self.keeper.count(session, turn.attempt, usage, &self.fingerprint).await?;
-        }
-        let (Some(turn), Some(session)) = (self.open.clone(), self.session.clone()) else { return Ok(None) };
+        let Some(turn) = self.open.clone() else { return Ok(None) };
+        self.sessions.count(turn.attempt, usage).await?;
         let now = self.shared.clock.now();
         self.show_health(&ending);
         match self.judge(&turn, ending)? {
             (Verdict::Commit { .. }, spoken) => {
                 let line = LineId::derive(turn.id, turn.attempt);
                 self.tell_lost(&turn, &spoken.lost).await?;
-                self.commit(turn, session, spoken, Some(line)).await?;
+                self.commit(turn, spoken, Some(line)).await?;
             }
             (Verdict::Again { after, troubles }, _) => {
                 let attempt = turn.attempt + 1;
@@ -206,7 +165,7 @@ impl Turns {
                 self.write(OpenTurn { not_before: now.plus(after), troubles, ..turn }).await?;
             }
             (Verdict::NewGeneration { reason, troubles }, _) => {
-                self.renew_and_tell(&reason).await?;
+                self.sessions.renew_and_tell(&reason).await?;
                 let attempt = turn.attempt + 1;
                 self.write(OpenTurn { attempt, not_before: now, troubles, ..turn }).await?;
             }
@@ -247,7 +206,7 @@ impl Turns {
             return Ok(());
         }
         tracing::error!(persona = %id, reason, "her session is not used any more; the next one begins");
-        let generation = self.session.as_ref().map_or(0, |session| session.generation);
+        let generation = self.sessions.current().map_or(0, |session| session.generation);
         self.shared.tell(&format!("poisoned:{id}:{generation}"), &text).await
     }
 
@@ -274,41 +233,40 @@ impl Turns {
     async fn commit(
         &mut self,
         turn: OpenTurn,
-        mut session: Session,
         spoken: Spoken,
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
         let Spoken { says, lost: _, keeps } = spoken;
-        if line.is_some() {
-            session.last_committed = line;
+        if let Some(line) = line {
+            self.sessions.commits(line);
         }
         tracing::info!(persona = %self.persona.persona.id, turn = %turn.id, says = says.len(), "turn ends");
         let halt = self.shared.config.halt.filter(|_| !says.is_empty());
+        let Books { session: Some(session), ledger } = self.sessions.books() else { return Ok(()) };
         let commit = Commit {
             persona: self.persona.persona.id.clone(),
             turn: turn.id,
             says,
-            session: session.clone(),
-            ledger: self.keeper.take(),
+            session,
+            ledger,
             memory: std::mem::take(&mut self.reminded).with(keeps),
             now: self.shared.clock.now(),
         };
         self.shared.store.commit(commit).await?;
         Halt::AfterCommit.reached(halt);
-        self.session = Some(session);
         self.open = None;
         self.shared.outbox.notify_one();
-        Ok(())
+        self.sessions.boundary()
     }
 
     async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
         let text = format!("{} could not answer {} messages, they are held: {reason}", id, turn.seqs.len());
         self.shared.tell(&format!("held:{}", turn.id), &text).await?;
-        let books = self.books();
+        let books = self.sessions.books();
         self.shared.store.hold(&id, turn, reason, self.shared.clock.now(), books).await?;
         self.open = None;
-        Ok(())
+        self.sessions.boundary()
     }
 
     /// Her account is tried again.

@@ -68,6 +68,8 @@ pub enum Command {
     Brake(brake::Options),
     /// Let held mail be asked again, and parked says be sent again
     Release(release::Options),
+    /// Let a Persona's session go on for as long as it can, whatever it costs
+    Keep(session::Options),
     /// Write the registration that the homeserver needs
     #[command(short_flag = 'g')]
     GenerateRegistration(generate::Options),
@@ -159,6 +161,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Refresh(_)
             | Command::Brake(_)
             | Command::Release(_)
+            | Command::Keep(_)
             | Command::Demo(_),
         ) => Ok(None),
         None => Ok(Some(ExitCode::Usage)),
@@ -183,6 +186,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,
         Some(Command::Release(options)) => release::release(options, environment).await,
+        Some(Command::Keep(options)) => session::say(options, environment, Word::Keep).await,
         Some(Command::Demo(options)) => demo::demo(options, environment).await,
         Some(
             Command::Check(_)

@@ -1,4 +1,4 @@
-//! `refresh`: what an operator says of a Persona's session.
+//! `refresh` and `keep`: what an operator says of a Persona's session.
 
 use clap::Args;
 

@@ -19,6 +19,8 @@ pub struct File {
     pub store: Store,
     /// `[mind]`
     pub mind: Mind,
+    /// `[session]`
+    pub session: Session,
     /// `[talk]`
     pub talk: Talk,
     /// `[memory]`
@@ -164,6 +166,29 @@ pub enum Ttl {
 pub struct Scripted {
     /// The folder of its sessions.
     pub state: Option<PathBuf>,
+}
+
+/// `[session]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Session {
+    /// When a change of what sessions are begun with takes effect.
+    pub apply: Option<Apply>,
+    /// How much of the context window may be full.
+    pub watermark: Option<f64>,
+    /// For how long the files of earlier sessions are kept.
+    pub archive_keep: Option<Span>,
+}
+
+/// When a change takes effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Apply {
+    /// When a session ends anyway.
+    #[default]
+    Cheap,
+    /// At the next turn boundary.
+    Now,
 }
 
 /// `[talk]`

@@ -81,6 +81,7 @@ fn claude(section: &Claude, reading: &mut Reading<'_>, guard: &Path) -> Option<c
             Ttl::OneHour => claude::Ttl::OneHour,
         },
         silence,
+        resuming: claude::Resuming::default(),
     })
 }
 

@@ -12,6 +12,7 @@ mod personas;
 pub mod prices;
 mod reading;
 pub mod server;
+mod session;
 mod source;
 mod talk;
 #[cfg(test)]
@@ -144,6 +145,7 @@ impl Loaded {
         let store = server::store(file, &reading);
         let mind = mind::mind(file, &mut reading, &self.environment.program, &store.path);
         let max_live = mind::max_live(file, &mut reading);
+        let care = session::policy(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
         let registers = talk::registers(file, &mut reading);
@@ -173,6 +175,8 @@ impl Loaded {
             mind,
             mind_version: String::new(),
             prices: prices::shipped()?,
+            care,
+            archive_keep: session::archive_keep(file),
             grace: GRACE,
             halt: self.environment.vars.get(HALT).and_then(|name| bridge::Halt::named(name)),
         };

@@ -7,7 +7,7 @@ pub mod scripted;
 
 use tokio::sync::mpsc;
 
-use crate::conversation::LineId;
+use crate::conversation::{LineId, Millis};
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
 use crate::persona::{Ending, Usage};
@@ -47,6 +47,20 @@ pub struct Feed {
     pub again: String,
     /// Lines of earlier attempts at the same turn.
     pub earlier: Vec<LineId>,
+    /// Whether the session may still be asked.
+    pub purpose: Purpose,
+    /// The time, which files that are put aside bear.
+    pub now: Millis,
+}
+
+/// What a line is fed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be answered.
+    Answer,
+    /// To be settled: a reply that stands in the session's file is taken; else it ends as [`Ending::SessionGone`] with this
+    /// reason, and nobody is asked.
+    Settle(String),
 }
 
 /// What a mind tells.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use persona_bridge::conversation::{LineId, Millis, PersonaId};
-use persona_bridge::mind::claude::{Config, Credential, Ttl, mind};
-use persona_bridge::mind::{Feed, MindCommand, MindEvent, MindHandle};
+use persona_bridge::mind::claude::{Config, Credential, Resuming, Ttl, mind};
+use persona_bridge::mind::{Feed, MindCommand, MindEvent, MindHandle, Purpose};
 use persona_bridge::persona::decide::Stop;
 use persona_bridge::persona::session::{Account, Fingerprint, Session};
 use persona_bridge::persona::{Ending, Usage};
@@ -38,6 +38,7 @@ impl Home {
             credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "dummy".to_owned() },
             ttl: Ttl::Auto,
             silence: Duration::from_secs(60),
+            resuming: Resuming::default(),
         };
         Self { config, persona: PersonaId("eir".to_owned()), folder }
     }
@@ -95,6 +96,8 @@ pub(crate) fn feed(session: &Session, number: u32, words: &str) -> Feed {
         whole: words.to_owned(),
         again: "(retry)".to_owned(),
         earlier: Vec::new(),
+        purpose: Purpose::Answer,
+        now: Millis(1_800_000_000_000),
     }
 }
 

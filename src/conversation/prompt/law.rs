@@ -138,10 +138,11 @@ prop_compose! {
         rooms in prop::collection::btree_map(any_room(), text(), 0..5),
         context in prop::collection::btree_map(any_room(), prop::collection::vec(any_context(), 0..5), 0..4),
         memories in prop::collection::vec(any_memory(), 0..5),
+        begins_anew in any::<bool>(),
     ) -> Surroundings {
         let heard = (10..20).map(|number| (event(&number.to_string()), format!("m{number}")));
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
-        Surroundings { rooms, labels, context, memories, now: Millis(NOW) }
+        Surroundings { rooms, labels, context, memories, begins_anew, now: Millis(NOW) }
     }
 }
 
@@ -256,8 +257,10 @@ proptest! {
         let words = render(&batch, &around);
         let (header, mut read) = read_back(&words);
         prop_assert!(header.starts_with("# mail for you in register swarm: "));
+        let seam = if around.begins_anew { format!("{SEAM}\n") } else { String::new() };
         let first = if around.memories.is_empty() { header } else { "# you remember\n" };
-        prop_assert!(words.starts_with(first));
+        let behind_seam = words.strip_prefix(&seam).unwrap_or_default();
+        prop_assert!(behind_seam.starts_with(first));
         read.retain(|message| message.seq.is_some());
         read.sort_by_key(|message| message.seq);
         let expect: Vec<_> = batch
@@ -274,7 +277,7 @@ proptest! {
         let words = render(&batch, &around);
         let (read, mail) = read_memories(&words);
         prop_assert_eq!(read, around.memories.iter().map(expected_memory).collect::<Vec<_>>());
-        let without = Surroundings { memories: Vec::new(), ..around };
+        let without = Surroundings { memories: Vec::new(), begins_anew: false, ..around };
         prop_assert_eq!(mail, render(&batch, &without));
     }
 

@@ -30,6 +30,10 @@ pub use system::{SystemPrompt, system};
 /// Fed instead of the batch where her session already holds it.
 pub const RETRY: &str = "(retry)";
 
+/// Tells her, before all else, that a session begins which is not her first.
+pub const SEAM: &str =
+    "# your next session begins here: what you heard and said in the one before it is out of your sight";
+
 /// The label in [`Surroundings::labels`] of an event that she sent herself.
 pub const OWN: &str = "yours";
 
@@ -47,6 +51,8 @@ pub struct Surroundings {
     pub context: BTreeMap<OwnedRoomId, Vec<ContextLine>>,
     /// What she is reminded of, in this order.
     pub memories: Vec<Memory>,
+    /// Whether a session begins with it that is not her first.
+    pub begins_anew: bool,
     /// The time now.
     pub now: Millis,
 }

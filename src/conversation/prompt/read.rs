@@ -1,6 +1,8 @@
 //! The way back from words to messages: what the form promises, written down as a reader.
 //! The tests prove with it that nothing is lost or forged.
 
+use super::SEAM;
+
 /// A message as read back from rendered words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadMessage {
@@ -23,8 +25,9 @@ pub(crate) struct ReadMessage {
 /// A memory as read back: its label, its marks, and its text with breaks as `\n`.
 pub(crate) type ReadMemory = (String, String, String);
 
-/// Reads the memories that stand before the mail, and the rest of the words.
+/// Reads the memories that stand before the mail, behind the seam where there is one, and the rest of the words.
 pub(crate) fn read_memories(words: &str) -> (Vec<ReadMemory>, &str) {
+    let words = words.strip_prefix(SEAM).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(words);
     let Some(mut rest) = words.strip_prefix("# you remember\n") else { return (Vec::new(), words) };
     let mut memories: Vec<ReadMemory> = Vec::new();
     while let Some((line, after)) = rest.split_once('\n').filter(|(line, _)| !line.starts_with('#')) {

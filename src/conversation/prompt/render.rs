@@ -3,7 +3,7 @@
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, Surroundings, clean, memories, time};
+use super::{ContextLine, SEAM, Surroundings, clean, memories, time};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis};
 
@@ -23,7 +23,12 @@ const CONTEXT_TEXT: usize = 2 * 1024;
 pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     let labels = Labels::new(batch, &surroundings.labels);
     let rooms = by_room(batch);
-    let mut words = memories::block(&surroundings.memories, surroundings.now);
+    let mut words = String::new();
+    if surroundings.begins_anew {
+        words.push_str(SEAM);
+        words.push('\n');
+    }
+    words.push_str(&memories::block(&surroundings.memories, surroundings.now));
     words.push_str(&header(batch, rooms.len(), surroundings.now));
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));

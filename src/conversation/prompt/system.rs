@@ -40,6 +40,7 @@ m14 09:16 "Alice" <@alice:example.org> (edit of m12): its new words
 - The id in `<>` says who speaks; the name in quotes is whatever its owner likes.
 - Times are UTC, with a date where it is not today. `to you`: it is addressed to you; other mail is there for you to know. `late by`: it reached you late. `took back m4`: m4 is deleted; do not repeat it. `notice`: a machine speaks. `emote`: an action. `media`: a file that you cannot see.
 - A batch is either one register, all of its rooms together, or one direct room alone. What you hear in a direct room is private to it.
+- `# your next session begins here`: what you remember of before is what is written below; do not take up anew what may be done.
 - Under `# you remember` stands what you wanted to remember earlier, in your own words: knowledge, not mail, and no instruction.
 - `(retry)`: answer the mail before it now. A `# your last reply could not be used` line says what to mend in your answer to that mail."##;
 

@@ -54,6 +54,7 @@ fn surroundings() -> Surroundings {
         labels: BTreeMap::from([(event("seven"), "m7".into()), (event("mine"), OWN.into())]),
         context: BTreeMap::new(),
         memories: Vec::new(),
+        begins_anew: false,
         now: Millis(NOW),
     }
 }
@@ -67,6 +68,15 @@ pub(super) fn rendered(deliveries: Vec<Delivery>) -> String {
 fn check_line(delivery: Delivery, expect: &str) {
     let words = rendered(vec![delivery]);
     assert_eq!(words.lines().nth(2), Some(expect));
+}
+
+#[test]
+fn a_next_session_begins_with_the_seam_in_one_line() {
+    let batch = Batch { lane: swarm(), deliveries: vec![delivery(12, "hello")] };
+    let usual = render(&batch, &surroundings());
+    let anew = render(&batch, &Surroundings { begins_anew: true, ..surroundings() });
+    assert_eq!(anew, format!("{SEAM}\n{usual}"));
+    assert!(!SEAM.contains('\n') && SEAM.starts_with("# your next session begins here"));
 }
 
 #[test]
@@ -357,6 +367,7 @@ fn the_system_prompt() {
     - The id in `<>` says who speaks; the name in quotes is whatever its owner likes.
     - Times are UTC, with a date where it is not today. `to you`: it is addressed to you; other mail is there for you to know. `late by`: it reached you late. `took back m4`: m4 is deleted; do not repeat it. `notice`: a machine speaks. `emote`: an action. `media`: a file that you cannot see.
     - A batch is either one register, all of its rooms together, or one direct room alone. What you hear in a direct room is private to it.
+    - `# your next session begins here`: what you remember of before is what is written below; do not take up anew what may be done.
     - Under `# you remember` stands what you wanted to remember earlier, in your own words: knowledge, not mail, and no instruction.
     - `(retry)`: answer the mail before it now. A `# your last reply could not be used` line says what to mend in your answer to that mail.
 

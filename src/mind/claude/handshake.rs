@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-use super::launch::{Folders, Opening, arguments, environment, start_environment};
+use super::launch::{Folders, Opening, Texts, arguments, environment, start_environment};
+use super::manner::Manner;
 use super::{Config, spawner};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::session::{Account, Fingerprint, Session};
@@ -35,11 +36,14 @@ pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
         last_committed: None,
         account: Account::default(),
     };
-    let prepared = folders.make().and_then(|()| folders.write_prompt(&session, "Hello.", Opening::Begin));
+    let prepared = folders
+        .make()
+        .and_then(|()| folders.write_texts(&session, Texts { prompt: "Hello.", schema }, Opening::Begin));
     prepared.map_err(|error| format!("{}: {error}", config.state.display()))?;
+    let manner = Manner::configured(config);
     let mut command = Command::new(&config.program);
-    command.args(arguments(config, &folders, schema, &session, Opening::Begin)).current_dir(&folders.cwd);
-    command.env_clear().envs(environment(config, &folders));
+    command.args(arguments(&manner, &folders, schema, &session, Opening::Begin)).current_dir(&folders.cwd);
+    command.env_clear().envs(environment(&manner, config, &folders));
     command.envs(start_environment(config, Opening::Begin));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let answered = tokio::time::timeout(PATIENCE, hello(command)).await;
@@ -88,7 +92,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::mind::claude::{Credential, Ttl};
+    use crate::mind::claude::{Credential, Resuming, Ttl};
 
     async fn check(script: &str, expected: Result<(), &str>) {
         let dir = tempfile::TempDir::new().unwrap();
@@ -105,6 +109,7 @@ mod tests {
             credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "sk".into() },
             ttl: Ttl::Auto,
             silence: Duration::from_secs(1),
+            resuming: Resuming::default(),
         };
         let answer = handshake(&config, "{}").await;
         assert_eq!(answer, expected.map_err(str::to_owned));

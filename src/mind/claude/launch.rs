@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Config, Ttl};
+use super::Config;
+use super::manner::Manner;
 use crate::conversation::PersonaId;
 use crate::persona::session::Session;
 
@@ -59,23 +60,52 @@ impl Folders {
             .try_for_each(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder))
     }
 
+    /// The reply schema's file of a session.
+    fn schema_file(&self, session: &Session) -> PathBuf {
+        self.prompts.join(format!("{}.schema.json", session.generation))
+    }
+
+    /// The reply schema that a session was begun with; none where none was written.
+    pub(super) fn schema(&self, session: &Session) -> Option<String> {
+        std::fs::read_to_string(self.schema_file(session)).ok()
+    }
+
+    /// Writes what a session is begun with beside its file.
+    pub(super) fn write_texts(
+        &self,
+        session: &Session,
+        texts: Texts<'_>,
+        opening: Opening,
+    ) -> io::Result<()> {
+        write(&self.schema_file(session), texts.schema, opening)?;
+        write(&self.prompt(session), texts.prompt, opening)
+    }
+
     /// The system prompt's file of a session.
     pub(super) fn prompt(&self, session: &Session) -> PathBuf {
         self.prompts.join(format!("{}.md", session.generation))
     }
+}
 
-    /// Writes the system prompt of a session: anew for a new one, otherwise only where the file is missing.
-    pub(super) fn write_prompt(&self, session: &Session, prompt: &str, opening: Opening) -> io::Result<()> {
-        let path = self.prompt(session);
-        if opening != Opening::Begin && path.exists() {
-            return Ok(());
-        }
-        let fresh = path.with_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(prompt.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &path)
+/// What a session is begun with, in words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Texts<'a> {
+    /// The system prompt.
+    pub(super) prompt: &'a str,
+    /// The reply schema.
+    pub(super) schema: &'a str,
+}
+
+/// Writes a text of a session: anew for a new one, otherwise only where the file is missing.
+fn write(path: &Path, text: &str, opening: Opening) -> io::Result<()> {
+    if opening != Opening::Begin && path.exists() {
+        return Ok(());
     }
+    let fresh = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)
 }
 
 /// How a process takes up its session.
@@ -133,15 +163,15 @@ pub(super) fn constant_arguments() -> Vec<&'static str> {
 
 /// All arguments of one start.
 pub(super) fn arguments(
-    config: &Config,
+    manner: &Manner,
     folders: &Folders,
     schema: &str,
     session: &Session,
     opening: Opening,
 ) -> Vec<OsString> {
-    let mut all: Vec<OsString> = constant_arguments().into_iter().map(OsString::from).collect();
-    all.extend(["--model".into(), OsString::from(&config.model)]);
-    if let Some(effort) = &config.effort {
+    let mut all: Vec<OsString> = manner.argv.iter().map(OsString::from).collect();
+    all.extend(["--model".into(), OsString::from(&manner.model)]);
+    if let Some(effort) = &manner.effort {
         all.extend(["--effort".into(), OsString::from(effort)]);
     }
     all.extend(["--system-prompt-file".into(), folders.prompt(session).into_os_string()]);
@@ -152,34 +182,23 @@ pub(super) fn arguments(
 }
 
 /// The whole environment of the child but for the credential and the switch of [`Opening::ResumeInterrupted`].
-pub(super) fn environment(config: &Config, folders: &Folders) -> BTreeMap<&'static str, OsString> {
+pub(super) fn environment(manner: &Manner, config: &Config, folders: &Folders) -> BTreeMap<String, OsString> {
+    let begun_with = manner.environment.iter().map(|(name, value)| (name.clone(), OsString::from(value)));
+    let places = places(config, folders).into_iter().map(|(name, value)| (name.to_owned(), value));
+    begun_with.chain(places).collect()
+}
+
+/// The variables of where the child lives and whom it asks: as they are configured now, whatever a session was begun with.
+fn places(config: &Config, folders: &Folders) -> BTreeMap<&'static str, OsString> {
     let mut all: BTreeMap<&'static str, OsString> = BTreeMap::from([
-        ("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
         ("HOME", folders.home.clone().into()),
         ("CLAUDE_CONFIG_DIR", folders.config.clone().into()),
         ("TMPDIR", folders.tmp.clone().into()),
         ("CLAUDE_CODE_TMPDIR", folders.tmp.clone().into()),
         ("XDG_RUNTIME_DIR", folders.run.clone().into()),
-        ("LANG", "C.UTF-8".into()),
-        ("TZ", "UTC".into()),
-        ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1".into()),
-        ("DISABLE_AUTO_COMPACT", "1".into()),
-        ("DISABLE_AUTOUPDATER", "1".into()),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
-        ("API_TIMEOUT_MS", "60000".into()),
-        ("CLAUDE_CODE_MAX_RETRIES", "3".into()),
-        ("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1".into()),
     ]);
     if let Some(url) = &config.base_url {
         all.insert("ANTHROPIC_BASE_URL", url.as_str().trim_end_matches('/').into());
-    }
-    match config.ttl {
-        Ttl::Auto => {}
-        Ttl::FiveMinutes => drop(all.insert("FORCE_PROMPT_CACHING_5M", "1".into())),
-        Ttl::OneHour => {
-            all.insert("CLAUDE_CODE_PROMPT_CACHE_TTL", "1h".into());
-            all.insert("ENABLE_PROMPT_CACHING_1H", "1".into());
-        }
     }
     all
 }
@@ -194,17 +213,17 @@ pub(super) fn start_environment(config: &Config, opening: Opening) -> Vec<(&'sta
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use uuid::Uuid;
 
     use super::*;
     use crate::conversation::Millis;
-    use crate::mind::claude::{Credential, fingerprint};
+    use crate::mind::claude::{Credential, OAUTH_VARIABLE, Resuming, Ttl, fingerprint};
     use crate::persona::session::{Account, Fingerprint};
 
-    fn config(state: &Path) -> Config {
+    pub(in crate::mind::claude) fn config(state: &Path) -> Config {
         Config {
             program: "/opt/claude".into(),
             guard: "/opt/persona-bridge".into(),
@@ -215,10 +234,11 @@ mod tests {
             credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "a secret".to_owned() },
             ttl: Ttl::OneHour,
             silence: Duration::from_secs(120),
+            resuming: Resuming::default(),
         }
     }
 
-    fn session() -> Session {
+    pub(in crate::mind::claude) fn session() -> Session {
         let (id, fingerprint) = (Uuid::from_u128(7), Fingerprint::default());
         Session {
             generation: 3,
@@ -230,7 +250,7 @@ mod tests {
         }
     }
 
-    fn eir() -> PersonaId {
+    pub(in crate::mind::claude) fn eir() -> PersonaId {
         PersonaId("eir".to_owned())
     }
 
@@ -238,7 +258,8 @@ mod tests {
     fn arguments_are_these() {
         let config = config(Path::new("/state"));
         let folders = Folders::of(&config, &eir());
-        let all = arguments(&config, &folders, "{\"type\":\"object\"}", &session(), Opening::Begin);
+        let manner = Manner::configured(&config);
+        let all = arguments(&manner, &folders, "{\"type\":\"object\"}", &session(), Opening::Begin);
         let lines: Vec<String> = all.into_iter().map(|part| format!("{part:?}")).collect();
         insta::assert_snapshot!(lines.join("\n"));
     }
@@ -248,7 +269,7 @@ mod tests {
         let config = config(Path::new("/state"));
         let folders = Folders::of(&config, &eir());
         for opening in [Opening::Resume, Opening::ResumeInterrupted] {
-            let all = arguments(&config, &folders, "", &session(), opening);
+            let all = arguments(&Manner::configured(&config), &folders, "", &session(), opening);
             assert_eq!(all[all.len() - 2..], [OsString::from("--resume"), session().id.to_string().into()]);
             let switch = start_environment(&config, opening).len() == 2;
             assert_eq!(switch, opening == Opening::ResumeInterrupted);
@@ -258,7 +279,7 @@ mod tests {
     #[test]
     fn the_environment_is_this_and_holds_no_secret() {
         let config = config(Path::new("/state"));
-        let all = environment(&config, &Folders::of(&config, &eir()));
+        let all = environment(&Manner::configured(&config), &config, &Folders::of(&config, &eir()));
         let lines: Vec<String> =
             all.iter().map(|(name, value)| format!("{name}={}", value.display())).collect();
         insta::assert_snapshot!(lines.join("\n"));
@@ -281,24 +302,41 @@ mod tests {
         let ttl = Config { ttl: Ttl::FiveMinutes, ..config.clone() };
         assert_eq!(differs(&ttl, "prompt", "schema"), ["environment"]);
         let state = Config { state: "/elsewhere".into(), ..config.clone() };
-        assert_eq!(differs(&state, "prompt", "schema"), ["cwd", "environment"]);
-        let key = Credential { variable: "ANTHROPIC_API_KEY", secret: "another".to_owned() };
-        assert_eq!(differs(&Config { credential: key, ..config }, "prompt", "schema"), [""; 0]);
+        assert_eq!(differs(&state, "prompt", "schema"), ["cwd"]);
+        let credential = Credential { variable: OAUTH_VARIABLE, secret: "another".to_owned() };
+        let elsewhere = Config { credential, base_url: None, ..config };
+        assert_eq!(differs(&elsewhere, "prompt", "schema"), [""; 0]);
         assert!(!format!("{before:?}").contains("a secret"));
     }
 
     #[test]
-    fn a_prompt_is_written_once_a_session() {
+    fn a_session_is_resumed_with_what_it_was_begun_with() {
+        let begun = config(Path::new("/state"));
+        let print = fingerprint(&begun, &eir(), "2.1.332", "prompt", "schema");
+        let now =
+            Config { model: "another".to_owned(), effort: None, ttl: Ttl::FiveMinutes, ..begun.clone() };
+        assert_eq!(Manner::of(&print, &now), Manner::configured(&begun));
+        let no_effort = fingerprint(&now, &eir(), "2.1.332", "prompt", "schema");
+        assert_eq!(Manner::of(&no_effort, &begun), Manner::configured(&now));
+        let unguarded = Config { resuming: Resuming::AsConfigured, ..now.clone() };
+        assert_eq!(Manner::of(&print, &unguarded), Manner::configured(&now));
+        assert_eq!(Manner::of(&Fingerprint::default(), &now), Manner::configured(&now));
+    }
+
+    #[test]
+    fn prompt_and_schema_are_written_once_a_session() {
         let state = tempfile::tempdir().unwrap();
         let folders = Folders::of(&config(state.path()), &eir());
         folders.make().unwrap();
-        let write = |prompt, opening| {
-            folders.write_prompt(&session(), prompt, opening).unwrap();
-            std::fs::read_to_string(folders.prompt(&session())).unwrap()
+        assert_eq!(folders.schema(&session()), None);
+        let write = |text, opening| {
+            folders.write_texts(&session(), Texts { prompt: text, schema: text }, opening).unwrap();
+            [std::fs::read_to_string(folders.prompt(&session())).ok(), folders.schema(&session())]
         };
-        assert_eq!(write("first", Opening::Resume), "first");
-        assert_eq!(write("second", Opening::Resume), "first");
-        assert_eq!(write("third", Opening::Begin), "third");
+        let both = |text: &str| [Some(text.to_owned()), Some(text.to_owned())];
+        assert_eq!(write("first", Opening::Resume), both("first"));
+        assert_eq!(write("second", Opening::Resume), both("first"));
+        assert_eq!(write("third", Opening::Begin), both("third"));
     }
 
     #[test]

@@ -4,14 +4,14 @@ use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender};
 use uuid::Uuid;
 
-use super::Config;
-use super::launch::{Folders, outside_git};
+use super::launch::{Folders, Opening, Texts, outside_git};
+use super::manner::{self, Manner};
 use super::owner::Owner;
 use super::process::{Ladder, Process, Start};
 use super::recover::{Recovery, recover, words};
 use super::transcript::{self, Transcript};
 use super::turn::{TurnEnd, turn};
-use super::wire;
+use super::{Config, Resuming, archive, wire};
 use crate::conversation::{LineId, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent};
 use crate::persona::decide::Stop;
@@ -23,7 +23,6 @@ pub(super) struct Mind {
     config: Config,
     folders: Folders,
     schema: &'static str,
-    wanted: Value,
     commands: Receiver<MindCommand>,
     events: Sender<MindEvent>,
     owner: Option<Owner>,
@@ -48,8 +47,7 @@ impl Mind {
         events: Sender<MindEvent>,
     ) -> Self {
         let folders = Folders::of(&config, &persona);
-        let wanted = serde_json::from_str(schema).unwrap_or(Value::Null);
-        Self { config, folders, schema, wanted, commands, events, owner: None, process: None, poisoned: None }
+        Self { config, folders, schema, commands, events, owner: None, process: None, poisoned: None }
     }
 
     /// Takes commands until there can be no more, then ends the process.
@@ -128,15 +126,19 @@ impl Mind {
         if self.process.as_ref().is_some_and(usable) {
             let transcript = match feed.earlier.as_slice() {
                 [] => None,
-                _ => self.transcript(feed.session.id).await?,
+                _ => self.transcript(&feed.session).await?,
             };
             return Ok(TakenUp::Write(words(feed, transcript.as_ref()).to_owned()));
         }
         self.end_quietly(Ladder::Asked(Stop::Idle)).await;
         self.prepare().await?;
-        let transcript = self.transcript(feed.session.id).await?;
-        match recover(feed, transcript.as_ref(), &self.wanted) {
-            Recovery::Gone { reason } => Err(gone(reason)),
+        let transcript = self.transcript(&feed.session).await?;
+        let recorded =
+            self.folders.schema(&feed.session).filter(|_| self.config.resuming == Resuming::AsBegun);
+        let begun_with = recorded.as_deref().unwrap_or(self.schema);
+        let wanted = serde_json::from_str(begun_with).unwrap_or(Value::Null);
+        match recover(feed, transcript.as_ref(), &wanted) {
+            Recovery::Gone { reason } => Err(gone(&reason)),
             Recovery::Poisoned { reason } => {
                 self.poison(feed.session.id, reason).await;
                 Err(gone(reason))
@@ -147,15 +149,25 @@ impl Mind {
             }
             Recovery::Start { opening, put_aside } => {
                 if put_aside {
-                    self.put_aside(feed.session.id)?;
+                    self.put_aside(feed)?;
                 }
-                self.folders
-                    .write_prompt(&feed.session, &feed.prompt, opening)
-                    .map_err(lost("the prompt's file"))?;
-                self.start(Start { session: &feed.session, opening, schema: self.schema }).await?;
+                let schema = if opening == Opening::Begin { self.schema } else { begun_with };
+                self.open(feed, opening, schema).await?;
                 Ok(TakenUp::Write(words(feed, transcript.as_ref()).to_owned()))
             }
         }
+    }
+
+    /// Starts the process of a session, with all other sessions' files out of the way.
+    async fn open(&mut self, feed: &Feed, opening: Opening, schema: &str) -> Result<(), Ending> {
+        let session = &feed.session;
+        if let Err(error) = archive::put_aside_others(&self.folders, session, feed.now) {
+            tracing::warn!(%error, "an earlier session's file could not be put aside");
+        }
+        let texts = Texts { prompt: &feed.prompt, schema };
+        self.folders.write_texts(session, texts, opening).map_err(lost("the prompt's file"))?;
+        let manner = Manner::of(&session.fingerprint, &self.config);
+        self.start(Start { session, manner: &manner, opening, schema }).await
     }
 
     /// Makes the folders and becomes the owner of the Persona's sessions.
@@ -258,17 +270,22 @@ impl Mind {
         before.is_some_and(|before| !file.continues(before))
     }
 
-    async fn transcript(&self, session: Uuid) -> Result<Option<Transcript>, Ending> {
-        let config = self.folders.config.clone();
-        let read = move || transcript::find(&config, session).map(|path| Transcript::read(&path)).transpose();
+    async fn transcript(&self, session: &Session) -> Result<Option<Transcript>, Ending> {
+        let (here, id) = (self.folders.config.clone(), session.id);
+        let there = manner::config_folder(&session.fingerprint).filter(|there| *there != here);
+        let read = move || {
+            let path =
+                [Some(here), there].into_iter().flatten().find_map(|folder| transcript::find(&folder, id));
+            path.map(|path| Transcript::read(&path)).transpose()
+        };
         let read = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other);
         read.and_then(|read| read).map_err(lost("the session's file"))
     }
 
     /// Renames a file that the CLI can neither resume nor begin anew.
-    fn put_aside(&self, session: Uuid) -> Result<(), Ending> {
-        let Some(path) = transcript::find(&self.folders.config, session) else { return Ok(()) };
-        std::fs::rename(&path, path.with_extension("jsonl.empty")).map_err(lost("the session's file"))
+    fn put_aside(&self, feed: &Feed) -> Result<(), Ending> {
+        let Some(path) = transcript::find(&self.folders.config, feed.session.id) else { return Ok(()) };
+        archive::put_aside(&path, feed.now).map_err(lost("the session's file"))
     }
 
     /// Ends the process and says so.

@@ -5,12 +5,14 @@
 //! holds the Persona's lock as its stderr, and is started through our own [`guard`], so that nothing of it outlives us.
 //! It never sends the control interrupt (an interrupted line is not run again) and never tells text of the CLI as hers.
 
+mod archive;
 mod classify;
 mod corpus;
 pub mod guard;
 mod handshake;
 mod launch;
 mod live;
+mod manner;
 mod measure;
 mod owner;
 mod proc;
@@ -26,15 +28,15 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::Url;
-use uuid::Uuid;
-
 use crate::conversation::PersonaId;
-use crate::persona::session::{self, Fingerprint};
+use crate::persona::session;
+use url::Url;
 
+pub use archive::prune;
 pub use corpus::is_cli_text;
 pub use handshake::handshake;
 pub use launch::outside_git;
+pub use manner::fingerprint;
 pub use version::{newer_than_pinned, version};
 
 /// How the CLI is run.
@@ -58,6 +60,18 @@ pub struct Config {
     pub ttl: Ttl,
     /// The longest silence of a busy child.
     pub silence: Duration,
+    /// With what a session is resumed.
+    pub resuming: Resuming,
+}
+
+/// With what a session is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resuming {
+    /// With what it was begun with.
+    #[default]
+    AsBegun,
+    /// With what is configured now: only for tests, to show what that does to the prompt cache.
+    AsConfigured,
 }
 
 /// The variable of a credential whose prefixes the cache keeps for an hour by itself.
@@ -104,40 +118,6 @@ pub enum Ttl {
 
 /// The version that everything here was measured on.
 pub const PINNED_VERSION: &str = "2.1.332";
-
-/// The fingerprint of a session begun now with this prompt and schema.
-///
-/// Prompt and schema stand in it as digests; the credential stands in it by its variable's name alone.
-pub fn fingerprint(
-    config: &Config,
-    persona: &PersonaId,
-    version: &str,
-    prompt: &str,
-    schema: &str,
-) -> Fingerprint {
-    let folders = launch::Folders::of(config, persona);
-    let argv = launch::constant_arguments();
-    let environment = launch::environment(config, &folders);
-    let environment: Vec<String> =
-        environment.iter().map(|(name, value)| format!("{name}={}", value.display())).collect();
-    let parts = [
-        ("argv", argv.join("\u{1f}")),
-        ("credential", config.credential.variable.to_owned()),
-        ("cwd", folders.cwd.display().to_string()),
-        ("effort", config.effort.clone().unwrap_or_default()),
-        ("environment", environment.join("\u{1f}")),
-        ("model", config.model.clone()),
-        ("prompt", digest(prompt)),
-        ("schema", digest(schema)),
-        ("version", version.to_owned()),
-    ];
-    Fingerprint(parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-/// A short name of a text that differs when the text does.
-fn digest(text: &str) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
-}
 
 /// Makes a Persona's mind: the handle, and the future to be spawned by the bridge.
 ///

@@ -11,6 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use uuid::Uuid;
 
 use super::launch::{self, Folders, Opening};
+use super::manner::Manner;
 use super::owner::Owner;
 use super::transcript::FileId;
 use super::wire::Outcome;
@@ -47,6 +48,8 @@ pub(super) struct Process {
 pub(super) struct Start<'a> {
     /// The session.
     pub(super) session: &'a Session,
+    /// How the CLI is run.
+    pub(super) manner: &'a Manner,
     /// How it is taken up.
     pub(super) opening: Opening,
     /// The reply schema.
@@ -189,8 +192,8 @@ fn report(status: io::Result<ExitStatus>) -> String {
 fn command(config: &Config, folders: &Folders, owner: &Owner, start: Start<'_>) -> io::Result<Command> {
     let mut command = Command::new(&config.guard);
     command.args(guard::arguments(std::process::id())).arg(absolute(&config.program));
-    command.args(launch::arguments(config, folders, start.schema, start.session, start.opening));
-    command.env_clear().envs(launch::environment(config, folders));
+    command.args(launch::arguments(start.manner, folders, start.schema, start.session, start.opening));
+    command.env_clear().envs(launch::environment(start.manner, config, folders));
     command.envs(launch::start_environment(config, start.opening));
     command.current_dir(&folders.cwd).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(owner.stderr()?);

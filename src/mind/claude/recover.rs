@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::launch::Opening;
 use super::transcript::{Standing, Transcript};
-use crate::mind::Feed;
+use crate::mind::{Feed, Purpose};
 use crate::persona::RequestUsage;
 
 /// How a line is taken up.
@@ -31,17 +31,28 @@ pub(super) enum Recovery {
     },
     /// The session must not be used.
     Gone {
-        /// Why: a fixed phrase.
-        reason: &'static str,
+        /// Why: a phrase.
+        reason: String,
     },
 }
 
-/// Decides how a line is taken up.
+/// Decides how a line is taken up; one that is only to be settled starts nothing.
 pub(super) fn recover(feed: &Feed, transcript: Option<&Transcript>, schema: &Value) -> Recovery {
+    match (take_up(feed, transcript, schema), &feed.purpose) {
+        (Recovery::Start { .. }, Purpose::Settle(reason)) => gone(reason),
+        (recovery, Purpose::Settle(_) | Purpose::Answer) => recovery,
+    }
+}
+
+fn gone(reason: &str) -> Recovery {
+    Recovery::Gone { reason: reason.to_owned() }
+}
+
+fn take_up(feed: &Feed, transcript: Option<&Transcript>, schema: &Value) -> Recovery {
     let required = feed.must_exist || feed.session.last_committed.is_some();
     let Some(transcript) = transcript.filter(|transcript| transcript.resumable) else {
         return match (required, transcript) {
-            (true, _) => Recovery::Gone { reason: "the session's file is gone" },
+            (true, _) => gone("the session's file is gone"),
             (false, found) => Recovery::Start { opening: Opening::Begin, put_aside: found.is_some() },
         };
     };
@@ -49,14 +60,14 @@ pub(super) fn recover(feed: &Feed, transcript: Option<&Transcript>, schema: &Val
         return Recovery::Poisoned { reason: "the session was compacted" };
     }
     if feed.session.last_committed.is_some_and(|line| !transcript.holds(line)) {
-        return Recovery::Gone { reason: "the session's file has lost the last committed line" };
+        return gone("the session's file has lost the last committed line");
     }
     let resume = |opening| Recovery::Start { opening, put_aside: false };
     match transcript.standing(feed.line, schema) {
         Standing::Answered { reply, usage } => Recovery::Answered { reply: reply.to_string(), usage },
         Standing::Unanswered { last: true } => resume(Opening::ResumeInterrupted),
         Standing::Unanswered { last: false } => {
-            Recovery::Gone { reason: "another line stands after the unanswered one in the session's file" }
+            gone("another line stands after the unanswered one in the session's file")
         }
         Standing::Unknown => resume(Opening::Resume),
     }
@@ -99,6 +110,8 @@ mod tests {
             whole: "whole".to_owned(),
             again: "again".to_owned(),
             earlier: vec![line(3), line(4)],
+            purpose: Purpose::Answer,
+            now: Millis(0),
         }
     }
 
@@ -163,6 +176,20 @@ mod tests {
         compacted.compacted = true;
         let taken_up = recover(&feed(None, false), Some(&compacted), &Value::Null);
         assert!(matches!(taken_up, Recovery::Poisoned { .. }), "{taken_up:?}");
+    }
+
+    #[test]
+    fn a_line_that_is_to_be_settled_is_answered_from_the_file_or_not_at_all() {
+        let purpose = Purpose::Settle("another claude".to_owned());
+        let feed = Feed { purpose, ..feed(Some(line(1)), true) };
+        let answered = recover(&feed, Some(&file(&[-1, -2])), &Value::Null);
+        assert!(matches!(answered, Recovery::Answered { .. }), "{answered:?}");
+        for lines in [&[-1][..], &[-1, 2]] {
+            check(&feed, Some(&file(lines)), gone("another claude"));
+        }
+        let feed =
+            Feed { session: Session { last_committed: None, ..feed.session }, must_exist: false, ..feed };
+        check(&feed, None, gone("another claude"));
     }
 
     #[test]

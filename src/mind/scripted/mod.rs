@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use uuid::Uuid;
 
-use super::{Feed, MindCommand, MindEvent, MindHandle};
+use super::{Feed, MindCommand, MindEvent, MindHandle, Purpose};
 use crate::conversation::{LineId, PersonaId};
-use crate::persona::session::Fingerprint;
+use crate::persona::session::identity::{Fingerprint, VERSION};
 use crate::persona::{Ending, Usage};
 use record::Record;
 
@@ -32,10 +32,11 @@ pub struct Config {
     pub state: PathBuf,
 }
 
-/// What a session begun now would be begun with: the kind of mind, and its prompt as a digest.
-pub fn fingerprint(prompt: &str) -> Fingerprint {
+/// What a session begun now would be begun with: the kind of mind, its version, and its prompt as a digest.
+pub fn fingerprint(version: &str, prompt: &str) -> Fingerprint {
     let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, prompt.as_bytes()).to_string();
-    Fingerprint([("mind".to_owned(), "scripted".to_owned()), ("prompt".to_owned(), digest)].into())
+    let parts = [("mind", "scripted".to_owned()), ("prompt", digest), (VERSION, version.to_owned())];
+    Fingerprint(parts.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 /// How one thought goes.
@@ -45,6 +46,8 @@ pub struct Scripted {
     pub thinking: Duration,
     /// What comes of it.
     pub outcome: Outcome,
+    /// What it used, unless it dies.
+    pub usage: Usage,
 }
 
 /// What comes of a thought.
@@ -65,7 +68,7 @@ pub enum Outcome {
 impl Scripted {
     /// The stand-in's own reply after [`THINKING`].
     pub fn usual() -> Self {
-        Self { thinking: THINKING, outcome: Outcome::Usual }
+        Self { thinking: THINKING, outcome: Outcome::Usual, usage: Usage::default() }
     }
 }
 
@@ -139,10 +142,17 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
     fn take_in(&self, feed: &Feed) -> Result<Taken, Ending> {
         let path = self.folder.join(format!("{}.jsonl", feed.session.id));
         let gone = |reason: &str| Ending::SessionGone { reason: reason.to_owned() };
-        let mut record = match Record::open(&path) {
+        let opened = Record::open(&path);
+        if let (Ok(None), Purpose::Settle(reason)) = (&opened, &feed.purpose) {
+            return Err(gone(reason));
+        }
+        let mut record = match opened {
             Ok(Some(record)) => record,
             Ok(None) if feed.must_exist => return Err(gone("the session's record is missing")),
-            Ok(None) => Record::create(&path).map_err(unwritable)?,
+            Ok(None) => {
+                record::put_aside_others(&path).map_err(unwritable)?;
+                Record::create(&path).map_err(unwritable)?
+            }
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(gone("the session's record is broken"));
             }
@@ -153,6 +163,9 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
         }
         if let Some(reply) = record.reply(feed.line) {
             return Ok(Taken::Answered(reply.to_owned()));
+        }
+        if let Purpose::Settle(reason) = &feed.purpose {
+            return Err(gone(reason));
         }
         let words = match record.words(feed.line) {
             Some(words) => words.to_owned(),
@@ -181,11 +194,17 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
                 stopped?;
                 self.died(feed.line, "stopped").await
             }
-            () = thought => self.conclude(feed, record, scripted.outcome).await,
+            () = thought => self.conclude(feed, record, scripted.outcome, scripted.usage).await,
         }
     }
 
-    async fn conclude(&mut self, feed: &Feed, mut record: Record, outcome: Outcome) -> Result<(), Abandoned> {
+    async fn conclude(
+        &mut self,
+        feed: &Feed,
+        mut record: Record,
+        outcome: Outcome,
+        usage: Usage,
+    ) -> Result<(), Abandoned> {
         let line = feed.line;
         let usual = |record: &Record| stand_in::reply(record, &feed.earlier, line);
         let ending = match outcome {
@@ -197,7 +216,7 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
             }
             Outcome::Dies | Outcome::Stalls => return self.died(line, "died").await,
         };
-        self.ended(line, ending, false).await
+        self.told(line, ending, usage, false).await
     }
 
     async fn died(&mut self, line: LineId, report: &str) -> Result<(), Abandoned> {
@@ -208,7 +227,16 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
     }
 
     async fn ended(&mut self, line: LineId, ending: Ending, from_record: bool) -> Result<(), Abandoned> {
-        let usage = Usage::default();
+        self.told(line, ending, Usage::default(), from_record).await
+    }
+
+    async fn told(
+        &mut self,
+        line: LineId,
+        ending: Ending,
+        usage: Usage,
+        from_record: bool,
+    ) -> Result<(), Abandoned> {
         self.tell(MindEvent::TurnEnded { line, ending, usage, from_record, closed: false }).await
     }
 

@@ -98,6 +98,17 @@ impl Record {
     }
 }
 
+/// Puts aside the records that lie beside this one, by rename.
+pub(super) fn put_aside_others(path: &Path) -> io::Result<()> {
+    for entry in path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten() {
+        let other = entry?.path();
+        if other != path && other.extension().is_some_and(|extension| extension == "jsonl") {
+            std::fs::rename(&other, other.with_extension("jsonl.archived"))?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

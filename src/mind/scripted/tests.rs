@@ -32,6 +32,8 @@ fn feed(attempt: u32) -> Feed {
         whole: "# mail\nroom !a:b\nm1 08:00 \"Alice\" <@alice:hs.test> (to you): hello".to_owned(),
         again: "(retry)".to_owned(),
         earlier: (1..attempt).map(line).collect(),
+        purpose: Purpose::Answer,
+        now: Millis(0),
     }
 }
 
@@ -55,7 +57,7 @@ impl Running {
 
     fn scripted(state: &Path, outcome: Outcome) -> Self {
         let first = move |_: &str, nth| match nth {
-            1 => Scripted { thinking: THINKING, outcome: outcome.clone() },
+            1 => Scripted { outcome: outcome.clone(), ..Scripted::usual() },
             _ => Scripted::usual(),
         };
         Self::start(state, first)
@@ -225,7 +227,7 @@ async fn the_next_attempt_feeds_the_short_line_and_is_answered_in_full() {
     let mut mind = Running::start(state.path(), move |words, nth| {
         fed.send(words.to_owned()).unwrap();
         let outcome = if nth == 1 { Outcome::Ends(script_ending.clone()) } else { Outcome::Usual };
-        Scripted { thinking: THINKING, outcome }
+        Scripted { outcome, ..Scripted::usual() }
     });
     mind.feed(feed(1)).await;
     mind.expect(&[heard(1), ended(1, overloaded)]).await;

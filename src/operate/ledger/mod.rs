@@ -28,8 +28,8 @@ pub struct Sum {
     pub money: Usd,
     /// Requests whose money is unknown.
     pub unpriced: u64,
-    /// Generations that were begun, by why.
-    pub begun: BTreeMap<String, u64>,
+    /// Generations that followed another, by why.
+    pub refreshes: BTreeMap<String, u64>,
 }
 
 /// The whole ledger since a time.
@@ -53,7 +53,8 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
                 sum.turns += u64::from(is_new);
                 sum.request(request);
             }
-            EntryKind::Begun { why, .. } => *sum.begun.entry(why.clone()).or_default() += 1,
+            EntryKind::Begun { generation: ..=1, .. } => {}
+            EntryKind::Begun { why, .. } => *sum.refreshes.entry(why.clone()).or_default() += 1,
         }
     }
     Ledger { since, personas }

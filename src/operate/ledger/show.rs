@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
-/// "unpriced", "begun": {…}}}}`; money in USD, times in milliseconds since 1970.
+/// "unpriced", "refreshes": {REASON: COUNT}}}}`; money in USD, times in milliseconds since 1970.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
     json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })
@@ -31,7 +31,7 @@ fn of(sum: &Sum) -> Value {
         "verdicts": verdicts.collect::<serde_json::Map<_, _>>(),
         "money": sum.money.dollars(),
         "unpriced": sum.unpriced,
-        "begun": sum.begun,
+        "refreshes": sum.refreshes,
     })
 }
 
@@ -65,8 +65,8 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
     );
     let verdicts = sum.verdicts.iter().map(|(verdict, count)| format!("{count} {}", verdict.name()));
     let _ = writeln!(text, "  cache   {}", or_none(&verdicts.collect::<Vec<_>>()));
-    let begun = sum.begun.iter().map(|(why, count)| format!("{count} x {why}"));
-    let _ = writeln!(text, "  begun   {}", or_none(&begun.collect::<Vec<_>>()));
+    let refreshes = sum.refreshes.iter().map(|(why, count)| format!("{count} {why}"));
+    let _ = writeln!(text, "  refresh {}", or_none(&refreshes.collect::<Vec<_>>()));
 }
 
 fn or_none(parts: &[String]) -> String {

@@ -29,12 +29,13 @@ fn entry(persona: &str, at: u64, kind: EntryKind) -> Entry {
 }
 
 fn ledger() -> Ledger {
-    let begun = |why: &str| EntryKind::Begun { generation: 2, why: why.into() };
+    let begun = |generation, why: &str| EntryKind::Begun { generation, why: why.into() };
     let entries = [
         entry("eir", 5, request(1, 1, 0, CacheVerdict::First, Some(9))),
         entry("eir", 10, request(2, 1, 900, CacheVerdict::Hit, Some(40_000_000))),
         entry("eir", 10, request(2, 2, 950, CacheVerdict::Hit, None)),
-        entry("eir", 12, begun("model changed")),
+        entry("eir", 10, begun(1, "first")),
+        entry("eir", 12, begun(2, "rental")),
         entry("brage", 11, request(2, 1, 100, CacheVerdict::Broken, Some(2_000_000))),
     ];
     sum(&entries, Millis(10))
@@ -46,7 +47,7 @@ fn what_is_older_is_left_out_and_a_turn_is_counted_once() {
     let eir = &ledger.personas[&PersonaId("eir".into())];
     assert_eq!((eir.turns, eir.requests, eir.unpriced), (1, 2, 1));
     assert_eq!((eir.tokens.read, eir.tokens.prompt(), eir.hit_ratio()), (1_850, 2_000, 925));
-    assert_eq!(eir.begun, [("model changed".to_owned(), 1)].into());
+    assert_eq!(eir.refreshes, [("rental".to_owned(), 1)].into());
 }
 
 #[test]
@@ -55,11 +56,11 @@ fn it_reads_as_text() {
 brage: 1 turns, 1 requests, 0.0020 USD
   tokens  100 read from the cache (10.0 %), 900 written, 0 uncached, 7 output
   cache   1 broken
-  begun   none
+  refresh none
 eir: 1 turns, 2 requests, 0.0400 USD, and 1 requests of unknown price
   tokens  1850 read from the cache (92.5 %), 150 written, 0 uncached, 14 output
   cache   2 hit
-  begun   1 x model changed
+  refresh 1 rental
 ";
     assert_eq!(text(&ledger()), expected);
     assert_eq!(text(&Ledger::default()), "nothing was asked in that time\n");
@@ -78,7 +79,7 @@ fn it_reads_as_json() {
         "verdicts": {"broken": 1},
         "money": 0.002,
         "unpriced": 0,
-        "begun": {},
+        "refreshes": {},
     });
     assert_eq!(found["personas"]["brage"], expected);
 }

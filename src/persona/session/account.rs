@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::hazard::Gaps;
 use super::ledger::{self, CacheVerdict, Request};
 use super::meter::Meter;
 use super::price::{Price, Prices, Tokens, Ttl, Usd};
@@ -25,6 +26,10 @@ pub struct Account {
     pub resident: Option<u64>,
     /// The attempts that were counted.
     pub attempts: u64,
+    /// How long she was left alone between her mails.
+    pub gaps: Gaps,
+    /// When the last mail was taken up.
+    pub mail: Option<Millis>,
 }
 
 /// An attempt that has ended.
@@ -42,6 +47,10 @@ pub struct Attempt<'a> {
     pub usage: &'a Usage,
     /// For how long the cache keeps a prefix of which nothing was seen yet.
     pub ttl: Ttl,
+    /// About how many tokens of its prompt are mail.
+    pub mail: u64,
+    /// About how many tokens sessions share, until that was measured.
+    pub shared: u64,
 }
 
 /// What an attempt came to.
@@ -56,6 +65,21 @@ pub struct Counted {
 }
 
 impl Account {
+    /// Mail is taken up: the gap since the last one is counted, and the idle period is over.
+    pub fn woken(&mut self, now: Millis) {
+        if let Some(before) = self.mail.replace(now) {
+            self.gaps.record(now.since(before));
+        }
+        self.meter.woken();
+    }
+
+    /// What the account of the next session begins with: her habits, and what was measured of what sessions share.
+    pub fn carried(&self) -> Self {
+        let meter = Meter { shared: self.meter.shared, ..Meter::default() };
+        let (gaps, mail) = (self.gaps.clone(), self.mail);
+        Self { meter, ttl: self.ttl, window: self.window, gaps, mail, ..Self::default() }
+    }
+
     /// Counts an attempt: a row for each of its requests.
     ///
     /// What the CLI counted for the whole attempt is shared out by what the table says of each request; where the table
@@ -109,7 +133,8 @@ impl Account {
         if gap.is_some() {
             self.meter.read(tokens.read, tariff);
         } else {
-            self.meter = Meter::begun(&tokens, 0, 0);
+            let shared = if self.meter.shared > 0 { self.meter.shared } else { attempt.shared };
+            self.meter = Meter::begun(&tokens, attempt.mail, shared);
         }
         self.prefix = tokens.prompt();
         self.used = Some(attempt.ended);
@@ -196,7 +221,16 @@ mod tests {
     /// Counts an attempt that was fed at this second and took one.
     fn count(account: &mut Account, at: u64, usage: &Usage) -> Counted {
         let (fed, ended) = (Millis(at * 1_000), Millis((at + 1) * 1_000));
-        let attempt = Attempt { generation: 1, attempt: 1, fed, ended, usage, ttl: Ttl::FiveMinutes };
+        let attempt = Attempt {
+            generation: 1,
+            attempt: 1,
+            fed,
+            ended,
+            usage,
+            ttl: Ttl::FiveMinutes,
+            mail: 100,
+            shared: 4_000,
+        };
         account.count(&attempt, &prices())
     }
 
@@ -224,8 +258,35 @@ mod tests {
         assert_eq!((account.prefix, account.used), (10_350, Some(Millis(10_000))));
         let gaps: Vec<_> = counted.requests.iter().map(|row| row.gap.map(|gap| gap.as_secs())).collect();
         assert_eq!(gaps, [Some(8), Some(0)]);
-        assert_eq!((account.meter.rehydrated, account.meter.rent), (10_000, Usd(300 * 100)));
+        assert_eq!((account.meter.rehydrated, account.meter.rent), (9_900, Usd((100 + 400) * 100)));
         assert_eq!((account.ttl, counted.requests[0].turn), (Some(Ttl::OneHour), 2));
+    }
+
+    #[test]
+    fn what_sessions_share_is_believed_until_a_next_one_has_read_it() {
+        let mut account = Account::default();
+        count(&mut account, 0, &used(&[request(0, 10_000)], None));
+        assert_eq!(account.meter.shared, 4_000);
+        let mut next = account.carried();
+        count(&mut next, 9_000, &used(&[request(0, 10_000)], None));
+        assert_eq!((next.meter.rehydrated, next.meter.shared), (9_900, 4_000));
+        let mut third = next.carried();
+        count(&mut third, 9_100, &used(&[request(6_000, 4_000)], None));
+        assert_eq!((third.meter.rehydrated, third.meter.shared), (9_900, 6_000));
+        assert_eq!(third.carried().meter.shared, 6_000);
+    }
+
+    #[test]
+    fn gaps_are_counted_from_mail_to_mail_through_all_sessions() {
+        let mut account = Account::default();
+        account.meter.ping(Usd(5));
+        account.woken(Millis(1_000));
+        assert_eq!((account.meter.pings, account.gaps.clone()), (0, Gaps::default()));
+        let mut next = account.carried();
+        next.woken(Millis(61_000));
+        let mut expected = Gaps::default();
+        expected.record(Duration::from_secs(60));
+        assert_eq!((next.gaps, next.mail), (expected, Some(Millis(61_000))));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Which session a Persona's words go to. Pure: it derives ids and compares, and never looks for a session's file.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use uuid::Uuid;
 
 use super::account::Account;
+use super::care::Mark;
 use crate::conversation::{LineId, Millis, PersonaId};
 
 /// A Persona's current session.
@@ -24,12 +27,17 @@ pub struct Session {
 
 /// Everything a session is begun with and must be resumed with: name and digest (or value) of each part, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fingerprint(pub std::collections::BTreeMap<String, String>);
+pub struct Fingerprint(pub BTreeMap<String, String>);
+
+/// The part that tells the version of the claude CLI.
+pub const VERSION: &str = "version";
+/// The part that tells the folder.
+pub const CWD: &str = "cwd";
 
 impl Fingerprint {
     /// The names of the parts that differ, sorted.
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        let names: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect()
     }
 }
@@ -39,25 +47,18 @@ pub fn session_id(epoch: Uuid, persona: &PersonaId, generation: u32) -> Uuid {
     Uuid::new_v5(&epoch, format!("session\u{1f}{persona}\u{1f}{generation}").as_bytes())
 }
 
-/// What becomes of a Persona's session at start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Continuation {
-    /// She never had one.
-    First,
-    /// It goes on.
-    Resume,
-    /// It was begun with something else: the next generation begins; the names of what differs, for operators.
-    Renew(Vec<String>),
+/// What speaks against a session, by what it was begun with and what would be begun with now.
+pub fn marks(begun_with: &Fingerprint, now: &Fingerprint) -> BTreeSet<Mark> {
+    let mark = |name: &String| match name.as_str() {
+        VERSION => Mark::CliVersion,
+        CWD => Mark::Cwd,
+        _ => Mark::Stale,
+    };
+    begun_with.differences(now).iter().map(mark).collect()
 }
 
-/// Decides whether the session goes on: only if everything it was begun with is still the same.
-pub fn resume_or_renew(previous: Option<&Session>, fingerprint: &Fingerprint) -> Continuation {
-    let Some(session) = previous else { return Continuation::First };
-    let differences = session.fingerprint.differences(fingerprint);
-    if differences.is_empty() { Continuation::Resume } else { Continuation::Renew(differences) }
-}
-
-/// Begins the session after `previous`, or the first: nothing has been fed into it or committed from it.
+/// Begins the session after `previous`, or the first: nothing has been fed into it or committed from it. Of the account only
+/// what is hers, and no session's, goes on.
 pub fn next_session(
     epoch: Uuid,
     persona: &PersonaId,
@@ -67,13 +68,12 @@ pub fn next_session(
 ) -> Session {
     let generation = previous.map_or(0, |session| session.generation) + 1;
     let id = session_id(epoch, persona, generation);
-    Session { generation, id, fingerprint, begun: now, last_committed: None, account: Account::default() }
+    let account = previous.map(|session| session.account.carried()).unwrap_or_default();
+    Session { generation, id, fingerprint, begun: now, last_committed: None, account }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -96,44 +96,43 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(before: &[(&str, &str)], now: &[(&str, &str)], expected: Continuation) {
-        let session = Session { fingerprint: print(before), ..used() };
-        assert_eq!(resume_or_renew(Some(&session), &print(now)), expected);
-    }
-
-    fn renew(names: &[&str]) -> Continuation {
-        Continuation::Renew(names.iter().map(|name| (*name).to_owned()).collect())
+    fn check(before: &[(&str, &str)], now: &[(&str, &str)], expected: &[Mark]) {
+        assert_eq!(marks(&print(before), &print(now)), expected.iter().copied().collect());
     }
 
     #[test]
-    fn a_persona_without_a_session_begins_her_first() {
-        assert_eq!(resume_or_renew(None, &print(&[])), Continuation::First);
+    fn the_first_session_is_of_generation_1() {
         let first = next_session(EPOCH, &eir(), None, print(&[("model", "a")]), Millis(5));
         assert_eq!((first.generation, first.begun), (1, Millis(5)));
         assert_eq!(first.id, session_id(EPOCH, &eir(), 1));
     }
 
     #[test]
-    fn a_session_goes_on_only_with_what_it_was_begun_with() {
-        let begun = [("cli", "2.1.332"), ("model", "a")];
-        check(&begun, &begun, Continuation::Resume);
-        check(&begun, &[("cli", "2.1.333"), ("model", "a")], renew(&["cli"]));
-        check(&begun, &[("cli", "2.1.332")], renew(&["model"]));
-        check(&begun, &[("cli", "2.1.332"), ("effort", "low"), ("model", "b")], renew(&["effort", "model"]));
+    fn what_differs_speaks_against_a_session() {
+        let begun = [("cwd", "/a"), ("model", "a"), ("version", "2.1.332")];
+        check(&begun, &begun, &[]);
+        check(&begun, &[("cwd", "/a"), ("model", "a"), ("version", "2.1.333")], &[Mark::CliVersion]);
+        check(&begun, &[("cwd", "/b"), ("model", "a"), ("version", "2.1.332")], &[Mark::Cwd]);
+        check(&begun, &[("cwd", "/a"), ("model", "b"), ("version", "2.1.332")], &[Mark::Stale]);
+        check(&begun, &[("cwd", "/b"), ("effort", "low")], &[Mark::CliVersion, Mark::Cwd, Mark::Stale]);
     }
 
     #[test]
-    fn the_next_session_carries_nothing_over() {
-        let next = next_session(EPOCH, &eir(), Some(&used()), print(&[("model", "b")]), Millis(9));
+    fn the_next_session_carries_nothing_over_but_her_habits() {
+        let mut before = used();
+        before.account.woken(Millis(1_000));
+        before.account.woken(Millis(9_000));
+        let next = next_session(EPOCH, &eir(), Some(&before), print(&[("model", "b")]), Millis(9));
         let expected = Session {
             generation: 2,
             id: session_id(EPOCH, &eir(), 2),
             fingerprint: print(&[("model", "b")]),
             begun: Millis(9),
             last_committed: None,
-            account: Account::default(),
+            account: before.account.carried(),
         };
         assert_eq!(next, expected);
+        assert_ne!(next.account, Account::default());
     }
 
     #[test]
@@ -152,13 +151,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_renewed_session_goes_on(parts in prop::collection::btree_map("[a-c]", "[a-b]", 0..4), old in prop::collection::btree_map("[a-c]", "[a-b]", 0..4)) {
-            let (now, old) = (Fingerprint(parts), Fingerprint(old));
-            let before = Session { fingerprint: old.clone(), ..used() };
-            let goes_on = resume_or_renew(Some(&before), &now) == Continuation::Resume;
-            prop_assert_eq!(goes_on, now == old);
-            let next = next_session(EPOCH, &eir(), Some(&before), now.clone(), Millis(1));
-            prop_assert_eq!(resume_or_renew(Some(&next), &now), Continuation::Resume);
+        fn nothing_speaks_against_what_is_the_same_and_something_against_what_is_not(now in prop::collection::btree_map("[a-c]", "[a-b]", 0..4), old in prop::collection::btree_map("[a-c]", "[a-b]", 0..4)) {
+            let (now, old) = (Fingerprint(now), Fingerprint(old));
+            prop_assert_eq!(marks(&old, &now).is_empty(), now == old);
         }
     }
 }

@@ -14,7 +14,7 @@ pub mod terms;
 pub use account::{Account, Attempt, Counted};
 pub use care::{Care, Moment, Policy, Reason, Standing, care, next_look};
 pub use hazard::Gaps;
-pub use identity::{Continuation, Fingerprint, Session, next_session, resume_or_renew, session_id};
+pub use identity::{Fingerprint, Session, marks, next_session, session_id};
 pub use ledger::{CacheVerdict, Cause, Entry, EntryKind, Request};
 pub use meter::Meter;
 pub use price::{Price, Prices, Tariff, Tokens, Ttl, Usd};

@@ -33,7 +33,24 @@ pub const PING: Added = Added { mail: 40, reply: 10 };
 /// A turn in which she only writes down what she must not forget.
 pub const FLUSH: Added = Added { mail: 80, reply: 400 };
 
+/// About how many bytes of text are one token.
+const BYTES: usize = 4;
+/// Bytes of a message's head in a batch: label, time, sender.
+const HEAD: usize = 80;
+/// Tokens of a usual reply.
+const REPLY: u64 = 250;
+
+/// About how many tokens a text of so many bytes is.
+pub fn tokens_of(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES)).unwrap_or(u64::MAX)
+}
+
 impl Added {
+    /// What a turn with messages of so many bytes each is expected to add.
+    pub fn expected(messages: impl Iterator<Item = usize>) -> Self {
+        Self { mail: tokens_of(messages.map(|bytes| bytes + HEAD).sum()), reply: REPLY }
+    }
+
     /// What the prefix grows by.
     pub fn tokens(self) -> u64 {
         self.mail + self.reply
@@ -90,6 +107,13 @@ mod tests {
     use super::*;
 
     const TURN: Added = Added { mail: 240, reply: 250 };
+
+    #[test]
+    fn a_turn_is_expected_to_add_its_messages_and_a_reply() {
+        assert_eq!([0, 1, 4, 5].map(tokens_of), [0, 1, 1, 2]);
+        assert_eq!(Added::expected([].into_iter()), Added { mail: 0, reply: 250 });
+        assert_eq!(Added::expected([20, 300].into_iter()), Added { mail: 120, reply: 250 });
+    }
 
     #[test]
     fn the_ways_of_a_turn_cost_what_the_tariff_says() {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::{Millis, PersonaId};
-use crate::persona::session::{Account, CacheVerdict, Entry, EntryKind, Meter, Request, Tokens, Ttl, Usd};
+use crate::persona::session::{
+    Account, CacheVerdict, Entry, EntryKind, Gaps, Meter, Request, Tokens, Ttl, Usd,
+};
 
 /// [`Entry`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,6 +88,17 @@ pub(in crate::store) struct AccountForm {
     window: Option<u64>,
     resident: Option<u64>,
     attempts: u64,
+    /// Counts of gaps, without the empty ones at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mail: Option<u64>,
+}
+
+/// Counts without the empty ones at the end.
+fn counted(counts: &[u32]) -> Vec<u32> {
+    let last = counts.iter().rposition(|count| *count > 0);
+    counts[..last.map_or(0, |last| last + 1)].to_vec()
 }
 
 fn ms(time: Duration) -> u64 {
@@ -213,6 +226,8 @@ impl From<Account> for AccountForm {
             window: account.window,
             resident: account.resident,
             attempts: account.attempts,
+            gaps: counted(account.gaps.counts()),
+            mail: account.mail.map(|mail| mail.0),
         }
     }
 }
@@ -234,6 +249,8 @@ impl From<AccountForm> for Account {
             window: form.window,
             resident: form.resident,
             attempts: form.attempts,
+            gaps: Gaps::of(&form.gaps),
+            mail: form.mail.map(Millis),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use persona_bridge::mind::claude::Credential;
+use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
-use persona_bridge::persona::{Ending, RequestUsage};
 use serde_json::json;
 
 use super::real;
@@ -55,8 +55,11 @@ async fn answered_tells_each_request_and_money() {
     let ended = mind.feed(feed(&session(1), 1, "[mail]\nhello")).await;
     assert!(matches!(ended.ending, Ending::Answered { .. }), "{ended:?}");
     let model = home.config.model.clone();
-    let request = RequestUsage { model, input: 10, cache_read: 3, written_5m: 5, written_1h: 0, output: 20 };
-    assert_eq!(ended.usage.requests, [request.clone(), request]);
+    let [first, second] = ended.usage.requests.as_slice() else { panic!("{ended:?}") };
+    assert_eq!((&first.model, first.cache_read, first.output), (&model, 0, 20));
+    assert!(first.written_5m > 100 && first.written_1h == 0, "{first:?}");
+    assert_eq!((&second.model, second.cache_read, second.output), (&model, first.written_5m, 20));
+    assert!(second.written_5m > 0, "{second:?}");
     assert_eq!(api.requests().len(), 2);
     assert!(ended.usage.money.unwrap() > 0.0);
     assert_eq!(ended.usage.window, Some(200_000));

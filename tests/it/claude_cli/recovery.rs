@@ -5,7 +5,7 @@ use std::time::Duration;
 use persona_bridge::mind::{MindCommand, MindEvent};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
-use persona_bridge::persona::session::Session;
+use persona_bridge::persona::session::{Session, Tokens};
 
 use super::real;
 use crate::fake::messages_api::{Answer, Gate, MessagesApi};
@@ -299,15 +299,23 @@ async fn each_turn_tells_its_own_money_also_after_a_resume() {
     let Some((home, _api)) = real().await else { return };
     let mut mind = home.mind();
     let mut session = session(1);
-    let mut costs = Vec::new();
+    let prices = persona_bridge::config::prices::shipped().unwrap();
+    let price = prices.find(&home.config.model).unwrap();
     for (number, stop) in [(1, false), (2, true), (3, false)] {
         let ended = mind.feed(feed(&session, number, "[mail]\nhello")).await;
-        costs.push(ended.usage.money.unwrap());
+        let [request] = ended.usage.requests.as_slice() else { panic!("{ended:?}") };
+        let tokens = Tokens {
+            input: request.input,
+            read: request.cache_read,
+            written_5m: request.written_5m,
+            written_1h: request.written_1h,
+            output: request.output,
+        };
+        let (told, reckoned) = (ended.usage.money.unwrap(), price.cost(&tokens).dollars());
+        assert!(told > 0.0 && (told - reckoned).abs() < reckoned / 100.0, "{told} {reckoned} {request:?}");
         session = committed(session, number);
         if stop {
             mind.stop(Stop::Idle).await;
         }
     }
-    let one = costs[0];
-    assert!(one > 0.0 && costs.iter().all(|cost| (cost - one).abs() < one / 100.0), "{costs:?}");
 }

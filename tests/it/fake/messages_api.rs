@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use url::Url;
 
+use super::cache::Cache;
 use super::prefix::{blocks, broken_prefix, messages, plain};
 
 /// How a request is answered.
@@ -111,6 +112,7 @@ struct Book {
     rule: Option<Rule>,
     faults: Vec<String>,
     newest: BTreeMap<String, Value>,
+    cache: Cache,
 }
 
 /// The server; it ends when it is dropped.
@@ -164,6 +166,11 @@ impl MessagesApi {
         self.shared.book().requests.clone()
     }
 
+    /// Its prompt cache forgets all, as after its time to live.
+    pub(crate) fn forget(&self) {
+        self.shared.book().cache.forget();
+    }
+
     /// Waits until so many requests have come.
     pub(crate) async fn wait_for(&self, count: usize) {
         let mut seen = self.shared.count.subscribe();
@@ -187,20 +194,22 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
     let body: Value = serde_json::from_slice(&body).unwrap();
     let request =
         Request { user_agent: header("user-agent"), session: header("x-claude-code-session-id"), body };
-    let answer = {
+    let (answer, usage) = {
         let mut book = shared.book();
         let fault = watch_over(&mut book, &request);
         book.faults.extend(fault);
         book.requests.push(request.clone());
+        let usage = book.cache.count(&request.body);
         let scripted = book.script.pop_front();
         let ruled = || book.rule.as_ref().map(|rule| rule(&request));
-        scripted.or_else(ruled).unwrap_or_else(|| Answer::say(&format!("echo {}", request.words())))
+        let echo = || Answer::say(&format!("echo {}", request.words()));
+        (scripted.or_else(ruled).unwrap_or_else(echo), usage)
     };
     shared.count.send_modify(|count| *count += 1);
-    give(answer, request.body["model"].as_str().unwrap_or_default()).await
+    give(answer, request.body["model"].as_str().unwrap_or_default(), &usage).await
 }
 
-async fn give(mut answer: Answer, model: &str) -> Response<Body> {
+async fn give(mut answer: Answer, model: &str, usage: &Value) -> Response<Body> {
     while let Answer::Held(gate, then) = answer {
         gate.passed().await;
         answer = *then;
@@ -216,7 +225,7 @@ async fn give(mut answer: Answer, model: &str) -> Response<Body> {
     if matches!(answer, Answer::Stall) {
         std::future::pending::<()>().await;
     }
-    let parts = VecDeque::from(stream(answer, model));
+    let parts = VecDeque::from(stream(answer, model, usage));
     let body = futures_util::stream::unfold(parts, |mut parts| async move {
         loop {
             match parts.pop_front()? {
@@ -255,9 +264,7 @@ fn event(kind: &str, mut data: Value) -> Part {
     Part::Event(format!("event: {kind}\ndata: {data}\n\n"))
 }
 
-fn stream(answer: Answer, model: &str) -> Vec<Part> {
-    let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 3,
-        "output_tokens": 1});
+fn stream(answer: Answer, model: &str, usage: &Value) -> Vec<Part> {
     let message = json!({"id": format!("msg_{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &unique())),
         "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": null,
         "stop_sequence": null, "usage": usage});

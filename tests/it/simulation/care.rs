@@ -1,13 +1,30 @@
 //! What becomes of a Persona's session: kept, or followed by the next generation, and why.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use persona_bridge::bridge::orders::{Order, carry_out};
-use persona_bridge::conversation::PersonaId;
-use persona_bridge::persona::session::care::Word;
+use persona_bridge::conversation::{Millis, PersonaId};
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::operate::ledger;
+use persona_bridge::persona::session::care::{Apply, Word};
+use persona_bridge::persona::{RequestUsage, Usage};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::stage::{EIR, Stage, counts};
-use super::world::World;
+use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
+
+/// How the words of a session begin that is not her first.
+const SEAM: &str = "# your next session begins here";
+/// The first prompt of a session, and the part of it that sessions share, in tokens.
+const FIRST: u64 = 6_000;
+const SHARED: u64 = 3_800;
+/// What a turn adds.
+const TURN: u64 = 600;
+/// How long the cache keeps what was not used, and a little more.
+const COLD: u64 = 310_000;
 
 /// One more message to Eir in the swarm, answered.
 async fn talk(stage: &Stage, words: &str) {
@@ -16,6 +33,172 @@ async fn talk(stage: &Stage, words: &str) {
     stage.alice().say(&swarm, &format!("Eir, {words}"));
     stage.said(&swarm, EIR, before + 1).await;
     stage.calm().await;
+}
+
+/// So many messages, one after the other.
+async fn chat(stage: &Stage, turns: usize) {
+    for turn in 0..turns {
+        talk(stage, &format!("number-{turn};")).await;
+    }
+}
+
+/// A prompt cache that keeps five minutes, behind a model with this window.
+struct Cache {
+    prefix: u64,
+    used: Option<Instant>,
+}
+
+impl Cache {
+    fn count(&mut self, words: &str) -> RequestUsage {
+        let is_warm = self.used.is_some_and(|used| used.elapsed() < Duration::from_secs(300));
+        let begins = self.used.is_none() || words.starts_with(SEAM);
+        let (held, prompt) = if begins { (SHARED, FIRST) } else { (self.prefix, self.prefix + TURN) };
+        (self.prefix, self.used) = (prompt, Some(Instant::now()));
+        let cache_read = if is_warm { held } else { 0 };
+        RequestUsage { cache_read, written_5m: prompt - cache_read, output: 100, ..RequestUsage::default() }
+    }
+}
+
+/// A world in which Eir's requests are counted.
+fn counted(window: u64) -> World {
+    let mut world = World::new(Flavour::Synapse);
+    let cache = Mutex::new(Cache { prefix: 0, used: None });
+    world.script = Arc::new(move |_, words| {
+        let requests = vec![cache.lock().expect("not poisoned").count(words)];
+        Scripted { usage: Usage { requests, window: Some(window), ..Usage::default() }, ..usual() }
+    });
+    world
+}
+
+/// Which of the lines fed to Eir began a session that was not her first, counted from 1.
+fn seams(world: &World) -> Vec<usize> {
+    let fed = world.fed("eir");
+    (1..).zip(&fed).filter(|(_, fed)| fed.words.starts_with(SEAM)).map(|(number, _)| number).collect()
+}
+
+/// Her refreshes in the ledger, by reason.
+fn refreshes(world: &World) -> Vec<(String, u64)> {
+    let entries = world.store().ledger(Millis(0)).expect("the ledger");
+    let sum = ledger::sum(&entries, Millis(0));
+    sum.personas[&PersonaId("eir".into())].refreshes.clone().into_iter().collect()
+}
+
+#[test]
+fn a_session_is_followed_by_the_next_when_its_rent_has_reached_the_price_of_that() {
+    let mut world = counted(200_000);
+    world.play(async |stage| {
+        talk(stage, "hello").await;
+        // By the second session it is measured how much of one the next finds in the cache.
+        stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
+        chat(stage, 25).await;
+    });
+    assert_eq!(world.fed("eir").len(), 26, "each is answered once");
+    assert_eq!(seams(&world), [2, 12, 22]);
+    counts(&world.told(), &[("Eir begins session 3: rental", 1), ("Eir begins session 4: rental", 1)]);
+    assert_eq!(refreshes(&world), [("operator".to_owned(), 1), ("rental".to_owned(), 2)]);
+    assert_eq!(world.records("eir"), (1, 3), "earlier sessions are put aside");
+    let swarm = super::stage::swarm(&world.home).expect("the swarm");
+    counts(&world.home.bodies(&swarm, EIR), &[("session", 0)]);
+}
+
+#[test]
+fn an_operators_keep_holds_the_rent_off() {
+    let mut world = counted(200_000);
+    world.play(async |stage| {
+        talk(stage, "hello").await;
+        let (_, answer) = stage.order(&json!({ "order": "keep", "persona": "eir" })).await;
+        assert_eq!(answer["follows"], "session 1 of eir goes on for as long as it can");
+        chat(stage, 29).await;
+    });
+    assert_eq!(seams(&world), [0; 0]);
+}
+
+#[test]
+fn a_cold_session_is_not_written_again() {
+    let mut world = counted(200_000);
+    world.play(async |stage| {
+        chat(stage, 2).await;
+        stage.pass(COLD).await;
+        talk(stage, "back").await;
+        stage.pass(COLD / 2).await;
+        talk(stage, "still here").await;
+    });
+    assert_eq!(seams(&world), [3]);
+    assert_eq!(refreshes(&world), [("cold".to_owned(), 1)]);
+}
+
+#[test]
+fn a_window_that_fills_is_left_in_time_with_the_same_mail() {
+    let mut world = counted(9_600);
+    world.play(async |stage| chat(stage, 6).await);
+    assert_eq!(seams(&world), [4]);
+    assert_eq!(refreshes(&world), [("watermark".to_owned(), 1)]);
+    assert!(world.fed("eir")[3].words.contains("number-3;"), "the mail waits for the next session");
+}
+
+#[test]
+fn a_change_takes_effect_at_once_where_the_operator_says_so() {
+    let mut world = counted(200_000);
+    world.play(async |stage| chat(stage, 1).await);
+    world.config.personas[0].doctrine.push("Be brave.".into());
+    world.play(async |stage| chat(stage, 1).await);
+    assert_eq!(seams(&world), [0; 0], "it is warm, and nothing is gained");
+    world.config.care.apply = Apply::Now;
+    world.play(async |stage| chat(stage, 1).await);
+    assert_eq!(seams(&world), [3]);
+    counts(&world.told(), &[("Eir begins session 2: stale, prompt changed", 1)]);
+}
+
+#[test]
+fn a_change_takes_effect_with_the_next_refresh_whatever_that_is_for() {
+    let mut world = counted(200_000);
+    world.play(async |stage| chat(stage, 2).await);
+    world.config.personas[0].doctrine.push("Be brave.".into());
+    world.play(async |stage| {
+        chat(stage, 1).await;
+        stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
+        chat(stage, 1).await;
+        stage.pass(COLD).await;
+        chat(stage, 1).await;
+    });
+    assert_eq!(seams(&world), [4, 5]);
+    counts(&world.told(), &[("session 2: operator", 1), ("session 3: cold", 1), ("stale", 0)]);
+}
+
+/// Stops in a turn that waits after some deaths, and goes on with another version of the mind.
+fn another_version_after(deaths: [Outcome; 3]) -> World {
+    let mut world = World::new(Flavour::Synapse);
+    world.stumbles([Outcome::Usual].into_iter().chain(deaths));
+    world.play(async |stage| {
+        talk(stage, "one;").await;
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, two;");
+        stage.until("she was asked three times", || stage.thoughts("eir") == 4).await;
+        stage.pass(500).await;
+    });
+    world.config.mind_version = "another".into();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.said(&swarm, EIR, 2).await;
+        talk(stage, "three;").await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("two;", 1), ("three;", 1)]);
+    });
+    counts(&world.told(), &[("Eir begins session 2: cli-version", 1), ("begins session", 1)]);
+    world
+}
+
+#[test]
+fn another_claude_begins_the_next_session_once_the_open_turn_is_settled_from_the_old_file() {
+    let world = another_version_after([Outcome::Dies, Outcome::Dies, Outcome::DiesAnswered]);
+    assert_eq!(seams(&world), [5]);
+    assert!(world.fed("eir")[4].words.contains("three;"), "what was answered is not asked again");
+}
+
+#[test]
+fn another_claude_is_fed_the_whole_mail_of_a_turn_that_the_old_file_does_not_answer() {
+    let world = another_version_after([Outcome::Dies, Outcome::Dies, Outcome::Dies]);
+    assert_eq!(seams(&world), [5]);
+    assert!(world.fed("eir")[4].words.contains("two;"), "{}", world.fed("eir")[4].words);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn replies(reply: &Value) -> Scripted {
 /// The lines about memories before the mail.
 fn reminded(words: &str) -> &str {
     let end = words.find("\n# mail for you").map_or(0, |before| before + 1);
-    if words.starts_with("# you remember\n") { &words[..end] } else { "" }
+    words[..end].find("# you remember\n").map_or("", |begin| &words[begin..end])
 }
 
 #[test]

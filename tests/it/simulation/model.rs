@@ -10,7 +10,7 @@ use persona_bridge::persona::Ending;
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, is_joined, swarm};
-use super::world::World;
+use super::world::{World, usual};
 use crate::fake::homeserver::{FakeHomeserver, Fault, Flavour, Seen};
 
 /// Seeds that once showed something, kept for ever.
@@ -94,7 +94,7 @@ impl Scene {
                 2 => Outcome::Ends(Ending::Transient { reason: "529".into(), retry_after: None }),
                 _ => Outcome::Usual,
             };
-            Scripted { thinking: Duration::from_millis(dice.roll(120)), outcome }
+            Scripted { thinking: Duration::from_millis(dice.roll(120)), outcome, ..usual() }
         });
     }
 

@@ -174,7 +174,7 @@ fn a_stuck_mind_holds_up_nobody_else() {
 fn typing_shows_while_she_thinks_and_ends_with_it() {
     on_both(|flavour| {
         let mut world = World::new(flavour);
-        let slow = |outcome| Scripted { thinking: Duration::from_secs(50), outcome };
+        let slow = |outcome| Scripted { thinking: Duration::from_secs(50), outcome, ..usual() };
         world.script =
             Arc::new(move |_, words| slow(if words.contains("hush") { silence() } else { Outcome::Usual }));
         world.play(async |stage| {
@@ -358,7 +358,7 @@ fn a_mind_that_dies_is_fed_the_same_line_again() {
 }
 
 #[test]
-fn what_a_session_is_begun_with_is_compared_at_the_next_start() {
+fn a_session_goes_on_with_what_it_was_begun_with_until_it_is_cheap_to_begin_anew() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| counts(&ask(stage, "one", 500).await, &[("one", 1)]));
     world.play(async |stage| counts(&ask(stage, "two", 500).await, &[("two", 1)]));
@@ -369,6 +369,10 @@ fn what_a_session_is_begun_with_is_compared_at_the_next_start() {
         stage.calm().await;
         counts(&stage.told(), &[("begins session", 0)]);
         counts(&ask(stage, "three", 500).await, &[("three", 1)]);
+        counts(&stage.told(), &[("begins session", 0)]);
+        // The cache forgets after five minutes.
+        stage.pass(310_000).await;
+        counts(&ask(stage, "four", 500).await, &[("four", 1)]);
     });
-    counts(&world.told(), &[("Eir begins session 2: prompt changed", 1)]);
+    counts(&world.told(), &[("Eir begins session 2: stale, prompt changed", 1)]);
 }

@@ -10,9 +10,10 @@ use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, Reg
 use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaId, RegisterName};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
+use persona_bridge::persona::Usage;
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
-use persona_bridge::persona::session::Prices;
+use persona_bridge::persona::session::{Policy, Prices};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -74,7 +75,7 @@ enum End<T> {
 
 /// The stand-in's own replies.
 pub(crate) fn usual() -> Scripted {
-    Scripted { thinking: THINKING, outcome: Outcome::Usual }
+    Scripted { thinking: THINKING, outcome: Outcome::Usual, usage: Usage::default() }
 }
 
 impl World {
@@ -100,7 +101,7 @@ impl World {
     pub(crate) fn stumbles(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
         let outcomes = Mutex::new(outcomes.into_iter().collect::<std::collections::VecDeque<_>>());
         self.script = Arc::new(move |_, _| match outcomes.lock().expect("not poisoned").pop_front() {
-            Some(outcome) => Scripted { thinking: THINKING, outcome },
+            Some(outcome) => Scripted { outcome, ..usual() },
             None => usual(),
         });
     }
@@ -144,6 +145,15 @@ impl World {
     /// The store is gone, as if an operator had deleted its folder.
     pub(crate) fn delete_store(&self) {
         std::fs::remove_dir_all(self.folder.path().join("store")).expect("the store's folder");
+    }
+
+    /// How many records of a Persona's sessions go on, and how many are put aside.
+    pub(crate) fn records(&self, who: &str) -> (usize, usize) {
+        let folder = std::fs::read_dir(self.folder.path().join("minds").join(who)).expect("her folder");
+        let names: Vec<String> =
+            folder.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        let aside = names.iter().filter(|name| name.ends_with(".archived")).count();
+        (names.len() - aside, aside)
     }
 
     /// The minds' records of their sessions are gone.
@@ -307,6 +317,8 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         mind: Mind::Scripted(scripted::Config { state }),
         mind_version: "scripted".into(),
         prices: Prices::default(),
+        care: Policy::default(),
+        archive_keep: Duration::from_secs(30 * 24 * 3600),
         grace: Duration::from_millis(200),
         halt: None,
     }

@@ -1,0 +1,205 @@
+//! Which session a Persona's turns go to: asks `persona::session` at each boundary and before mail is fed, and carries out
+//! what it says. It decides nothing itself.
+
+use std::sync::Arc;
+
+use super::books::Keeper;
+use super::shared::Shared;
+use super::{BridgeError, Mind, PersonaConfig, speech};
+use crate::conversation::reply::SCHEMA;
+use crate::conversation::{Delivery, LineId, PersonaId};
+use crate::mind::Purpose;
+use crate::persona::Usage;
+use crate::persona::session::care::{Mark, Tasks};
+use crate::persona::session::terms::tokens_of;
+use crate::persona::session::{
+    Added, Care, Fingerprint, Moment, Price, Reason, Session, Standing, care, marks, next_session,
+};
+use crate::store::Books;
+
+/// A Persona's sessions: the one that goes on, and what was written down about it.
+pub(crate) struct Sessions {
+    shared: Arc<Shared>,
+    id: PersonaId,
+    name: String,
+    /// What a session is begun with now.
+    fingerprint: Fingerprint,
+    current: Option<Session>,
+    keeper: Keeper,
+    /// Why the next mail begins the next session, if that was decided at a boundary.
+    over: Option<Reason>,
+    /// Whether its child is of no more use until mail comes.
+    spent: bool,
+}
+
+impl Sessions {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        persona: &PersonaConfig,
+        prompt: &str,
+        current: Option<Session>,
+    ) -> Self {
+        let id = persona.persona.id.clone();
+        let fingerprint = speech::fingerprint(&shared.config, &id, prompt);
+        let shared_part = tokens_of(prompt.len() + SCHEMA.len());
+        let keeper = Keeper::new(shared.clone(), id.clone(), shared_part);
+        let name = persona.persona.name.clone();
+        Self { shared, id, name, fingerprint, current, keeper, over: None, spent: false }
+    }
+
+    /// The one that goes on.
+    pub(crate) fn current(&self) -> Option<&Session> {
+        self.current.as_ref()
+    }
+
+    /// Mail is about to be fed: goes on with the session, or begins the next one and says why.
+    pub(crate) async fn take_up(&mut self, mail: &[Delivery]) -> Result<(), BridgeError> {
+        self.spent = false;
+        let Some(session) = &mut self.current else {
+            self.renew("first");
+            return Ok(());
+        };
+        session.account.woken(self.shared.clock.now());
+        let decided = match self.over.take() {
+            Some(reason) => Some((Care::Refresh, reason)),
+            None => self.ask(Moment::Mail, added_by(mail))?,
+        };
+        match decided {
+            Some((Care::Refresh, reason)) => self.refresh(reason).await,
+            Some((Care::Keep | Care::Ping | Care::Flush | Care::Close, _)) | None => Ok(()),
+        }
+    }
+
+    /// A turn is over: looks at what is to be done with the session.
+    pub(crate) fn boundary(&mut self) -> Result<(), BridgeError> {
+        let Some((decided, reason)) = self.ask(Moment::Boundary, Added::default())? else { return Ok(()) };
+        match decided {
+            Care::Refresh => self.over = Some(reason),
+            Care::Close => {}
+            Care::Keep | Care::Ping | Care::Flush => return Ok(()),
+        }
+        tracing::info!(persona = %self.id, reason = reason.name(), "the process of her session is closed after the turn");
+        self.spent = true;
+        Ok(())
+    }
+
+    /// Whether the child of the session is of no more use until mail comes.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// What an open turn is fed to the session for: one that another claude or another folder begun is only settled.
+    pub(crate) fn purpose(&self, session: &Session) -> Purpose {
+        match marks(&session.fingerprint, &self.fingerprint).first() {
+            Some(Mark::CliVersion) => Purpose::Settle(Reason::CliVersion.name().to_owned()),
+            Some(Mark::Cwd) => Purpose::Settle(Reason::Cwd.name().to_owned()),
+            Some(Mark::Poisoned | Mark::Tainted | Mark::Stale) | None => Purpose::Answer,
+        }
+    }
+
+    /// Begins the next session and tells operators why.
+    pub(crate) async fn renew_and_tell(&mut self, why: &str) -> Result<(), BridgeError> {
+        self.renew(why);
+        self.tell(why).await
+    }
+
+    /// A line is fed now, with this mail in it.
+    pub(crate) fn feeds(&mut self, mail: &[Delivery]) {
+        self.keeper.feeds(added_by(mail).mail);
+    }
+
+    /// Counts what an attempt has used.
+    pub(crate) async fn count(&mut self, attempt: u32, usage: &Usage) -> Result<(), BridgeError> {
+        let Some(session) = &mut self.current else { return Ok(()) };
+        self.keeper.count(session, attempt, usage, &self.fingerprint).await
+    }
+
+    /// The reply to a line is committed from it.
+    pub(crate) fn commits(&mut self, line: LineId) {
+        if let Some(session) = &mut self.current {
+            session.last_committed = Some(line);
+        }
+    }
+
+    /// What is new about it, to be written down.
+    pub(crate) fn books(&mut self) -> Books {
+        Books { session: self.current.clone(), ledger: self.keeper.take() }
+    }
+
+    async fn refresh(&mut self, reason: Reason) -> Result<(), BridgeError> {
+        let differences = match &self.current {
+            Some(session) => session.fingerprint.differences(&self.fingerprint),
+            None => Vec::new(),
+        };
+        self.renew(reason.name());
+        match (reason, differences.as_slice()) {
+            (Reason::Stale, differences @ [_, ..]) => {
+                self.tell(&format!("{}, {} changed", reason.name(), differences.join(", "))).await
+            }
+            _ => self.tell(reason.name()).await,
+        }
+    }
+
+    fn renew(&mut self, why: &str) {
+        let (epoch, now) = (self.shared.store.epoch(), self.shared.clock.now());
+        let next = next_session(epoch, &self.id, self.current.as_ref(), self.fingerprint.clone(), now);
+        self.keeper.begins(next.generation, why);
+        self.current = Some(next);
+        self.over = None;
+    }
+
+    async fn tell(&self, why: &str) -> Result<(), BridgeError> {
+        let generation = self.current.as_ref().map_or(0, |session| session.generation);
+        let text = format!("{} begins session {generation}: {why}", self.name);
+        self.shared.note(&format!("generation:{}:{generation}", self.id), &text).await
+    }
+
+    /// Asks what is to be done; none where there is no session.
+    fn ask(&self, moment: Moment, ahead: Added) -> Result<Option<(Care, Reason)>, BridgeError> {
+        let Some(session) = &self.current else { return Ok(None) };
+        let (account, config) = (&session.account, &self.shared.config);
+        let price = self.price(session);
+        let word = self.shared.store.word(&self.id)?;
+        let used = account.used.unwrap_or(session.begun);
+        let standing = Standing {
+            now: self.shared.clock.now(),
+            used,
+            idle_since: account.mail.unwrap_or(used),
+            ttl: account.ttl.unwrap_or_else(|| config.mind.cached_for()),
+            price: &price,
+            window: account.window.unwrap_or(price.window),
+            prefix: account.prefix,
+            ahead: ahead.tokens(),
+            meter: account.meter,
+            gaps: &account.gaps,
+            rss: 0,
+            tasks: Tasks::Safe,
+            marks: marks(&session.fingerprint, &self.fingerprint),
+            word: word.filter(|(generation, _)| *generation == session.generation).map(|(_, word)| word),
+        };
+        let (decided, reason) = care(&standing, moment, &config.care);
+        tracing::debug!(persona = %self.id, ?moment, ?decided, reason = reason.name(), "her session was looked at");
+        Ok(Some((decided, reason)))
+    }
+
+    /// What the session's model costs.
+    fn price(&self, session: &Session) -> Price {
+        let model = session.fingerprint.0.get("model").map_or("", String::as_str);
+        self.shared.config.prices.find(model).unwrap_or_else(|| Price::unknown(model))
+    }
+}
+
+/// What a turn with this mail is expected to add.
+fn added_by(mail: &[Delivery]) -> Added {
+    Added::expected(mail.iter().map(|delivery| delivery.text.len()))
+}
+
+impl Mind {
+    /// For how long the cache keeps a session of which nothing was seen yet.
+    pub(crate) fn cached_for(&self) -> crate::persona::session::Ttl {
+        match self {
+            Self::Scripted(_) => crate::persona::session::Ttl::FiveMinutes,
+            Self::Claude(config) => config.cached_for(),
+        }
+    }
+}

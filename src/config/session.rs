@@ -1,0 +1,35 @@
+//! `[session]`: what is to become of sessions.
+
+use std::time::Duration;
+
+use super::file::{Apply, File};
+use super::reading::Reading;
+use crate::persona::session::Policy;
+use crate::persona::session::care;
+
+/// For how long the files of earlier sessions are kept, unless the operator chose another time.
+const ARCHIVE_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads what the operator chose.
+pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
+    let apply = match file.session.apply.unwrap_or_default() {
+        Apply::Cheap => care::Apply::AtCheapPoint,
+        Apply::Now => care::Apply::Now,
+    };
+    Policy { apply, watermark: watermark(file, reading), ..Policy::default() }
+}
+
+/// For how long the files of earlier sessions are kept.
+pub(super) fn archive_keep(file: &File) -> Duration {
+    file.session.archive_keep.map_or(ARCHIVE_KEEP, |span| span.0)
+}
+
+/// In hundredths; above 0.88 of a window of 200,000 tokens the CLI itself refuses.
+fn watermark(file: &File, reading: &mut Reading<'_>) -> u64 {
+    let Some(watermark) = file.session.watermark else { return care::WATERMARK };
+    if !(0.1..=0.85).contains(&watermark) {
+        reading.fail_as_example("session.watermark", "must lie between 0.1 and 0.85");
+        return care::WATERMARK;
+    }
+    (watermark * 100.0).round() as u64
+}

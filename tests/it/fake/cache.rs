@@ -1,0 +1,147 @@
+//! The prompt cache as the API documents it: what was written up to a mark is read by who begins with the same.
+//!
+//! A prompt is tools, then system, then messages, below its model; a mark finds what was written up to 20 blocks before it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::prefix::{blocks, messages, plain};
+
+/// How far a mark looks back, in blocks.
+const LOOK_BACK: usize = 20;
+/// Bytes of a token.
+const BYTES: usize = 4;
+
+/// What was written, each prefix by its digest.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    known: BTreeSet<Uuid>,
+}
+
+/// A prefix of a prompt.
+struct Prefix {
+    digest: Uuid,
+    tokens: usize,
+    /// For how long it is to be kept, where a mark stands.
+    mark: Option<&'static str>,
+}
+
+impl Cache {
+    /// Counts a request, as the API does in `usage`, and keeps what it writes.
+    pub(super) fn count(&mut self, body: &Value) -> Value {
+        let prefixes = prefixes(body);
+        let marks: Vec<usize> = (0..prefixes.len()).filter(|at| prefixes[*at].mark.is_some()).collect();
+        let read = marks.iter().rev().find_map(|mark| self.found_before(&prefixes[..=*mark]));
+        let read = read.map_or(0, |at| prefixes[at].tokens);
+        let last = marks.last().map(|at| &prefixes[*at]);
+        let written = last.map_or(0, |last| last.tokens.saturating_sub(read));
+        let whole = prefixes.last().map_or(0, |all| all.tokens);
+        self.known.extend(marks.iter().map(|at| prefixes[*at].digest));
+        let of_an_hour = if last.and_then(|last| last.mark) == Some("1h") { written } else { 0 };
+        json!({
+            "input_tokens": whole - read - written,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": written - of_an_hour,
+                "ephemeral_1h_input_tokens": of_an_hour,
+            },
+            "output_tokens": 1,
+        })
+    }
+
+    /// Forgets all, as after its time to live.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    fn found_before(&self, prefixes: &[Prefix]) -> Option<usize> {
+        let least = prefixes.len().saturating_sub(LOOK_BACK + 1);
+        (least..prefixes.len()).rev().find(|at| self.known.contains(&prefixes[*at].digest))
+    }
+}
+
+/// All prefixes of a prompt, block by block.
+fn prefixes(body: &Value) -> Vec<Prefix> {
+    let bare = plain(body);
+    let list = |from: &Value, part: &str| from[part].as_array().cloned().unwrap_or_default();
+    let billed =
+        |block: &Value| block["text"].as_str().is_some_and(|text| text.starts_with("x-anthropic-billing"));
+    let mut marked = [list(body, "tools"), list(body, "system")].concat();
+    marked.retain(|block| !billed(block));
+    let mut parts = [list(&bare, "tools"), list(&bare, "system")].concat();
+    for (message, bare) in messages(body).iter().zip(messages(&bare)) {
+        marked.extend(blocks(message));
+        let thought = json!([bare["role"], body["thinking"], body["output_config"]]);
+        parts.extend(blocks(bare).into_iter().map(|block| json!([thought, block])));
+    }
+    let (mut digest, mut tokens) =
+        (Uuid::new_v5(&Uuid::NAMESPACE_OID, body["model"].to_string().as_bytes()), 0);
+    let prefix = |(part, marked): (&Value, &Value)| {
+        let text = part.to_string();
+        digest = Uuid::new_v5(&digest, text.as_bytes());
+        tokens += text.len().div_ceil(BYTES);
+        let mark = marked.get("cache_control").map(|mark| if mark["ttl"] == "1h" { "1h" } else { "5m" });
+        Prefix { digest, tokens, mark }
+    };
+    parts.iter().zip(&marked).map(prefix).collect()
+}
+
+mod tests {
+    use super::*;
+
+    fn block(text: &str, mark: bool) -> Value {
+        match mark {
+            true => {
+                json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}})
+            }
+            false => json!({"type": "text", "text": text}),
+        }
+    }
+
+    fn body(model: &str, system: &str, words: &[&str]) -> Value {
+        let last = words.len() - 1;
+        let message =
+            |(at, text): (usize, &&str)| json!({"role": "user", "content": [block(text, at == last)]});
+        let messages: Vec<Value> = words.iter().enumerate().map(message).collect();
+        json!({"model": model, "tools": [], "system": [block(system, true)], "messages": messages})
+    }
+
+    fn counted(cache: &mut Cache, body: &Value) -> (u64, u64) {
+        let usage = cache.count(body);
+        let number = |key: &str| usage[key].as_u64().unwrap();
+        assert_eq!(number("input_tokens"), 0, "a mark stands at the end");
+        (number("cache_read_input_tokens"), number("cache_creation_input_tokens"))
+    }
+
+    #[test]
+    fn what_was_written_is_read_by_who_begins_with_the_same() {
+        let mut cache = Cache::default();
+        let (read, first) = counted(&mut cache, &body("m", "she", &["one"]));
+        assert_eq!(read, 0);
+        let (read, written) = counted(&mut cache, &body("m", "she", &["one", "two"]));
+        assert_eq!(read, first);
+        assert!(written > 0);
+        let (shared, _) = counted(&mut cache, &body("m", "she", &["another"]));
+        assert!(shared > 0 && shared < first, "{shared}");
+        assert_eq!(counted(&mut cache, &body("m", "he", &["one"])).0, 0);
+        assert_eq!(counted(&mut cache, &body("n", "she", &["one"])).0, 0);
+        cache.forget();
+        assert_eq!(counted(&mut cache, &body("m", "she", &["one"])).0, 0);
+    }
+
+    #[test]
+    fn a_mark_looks_back_20_blocks() {
+        let words: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut cache = Cache::default();
+        counted(&mut cache, &body("m", "she", &words[..10]));
+        let (near, _) = counted(&mut cache, &body("m", "she", &words[..30]));
+        let mut cache = Cache::default();
+        counted(&mut cache, &body("m", "she", &words[..10]));
+        let (far, _) = counted(&mut cache, &body("m", "she", &words[..31]));
+        assert!(far < near, "{far} {near}");
+    }
+}
