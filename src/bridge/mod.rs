@@ -116,6 +116,7 @@ mod directory;
 mod encryption;
 mod halt;
 mod identities;
+pub mod inspect;
 mod invites;
 mod live;
 mod memories;

@@ -1,6 +1,7 @@
 //! What operators order: each order is a row in the store that the bridge looks at, so that it makes no difference whether
 //! the bridge runs. A new one is a variant, its form as JSON, and what it writes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,8 +9,9 @@ use ruma::OwnedUserId;
 use serde_json::{Value, json};
 
 use super::BridgeError;
+use super::inspect::{self, Asked};
 use super::shared::Shared;
-use crate::conversation::PersonaId;
+use crate::conversation::{MemoryNumber, PersonaId};
 use crate::homeserver::appservice::Orders;
 use crate::persona::Brake;
 use crate::persona::session::care::Word;
@@ -41,6 +43,10 @@ impl Lever {
 
 /// The name of [`Order::Release`].
 const RELEASE: &str = "release";
+/// The names of [`Order::Memory`].
+const LIST: &str = "list-memories";
+const SHOW: &str = "show-memory";
+const FORGET: &str = "forget-memories";
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +70,13 @@ pub enum Order {
         /// Of this Persona and her user alone.
         of: Option<(PersonaId, OwnedUserId)>,
     },
+    /// Her memories are shown or forgotten.
+    Memory {
+        /// Whose.
+        persona: PersonaId,
+        /// What is asked of them.
+        asked: Asked,
+    },
 }
 
 impl Order {
@@ -77,6 +90,14 @@ impl Order {
             Self::Release { of: None } => json!({ "order": RELEASE }),
             Self::Release { of: Some((persona, user)) } => {
                 json!({ "order": RELEASE, "persona": persona.as_str(), "user": user })
+            }
+            Self::Memory { persona, asked } => {
+                let (order, numbers) = match asked {
+                    Asked::List => (LIST, Vec::new()),
+                    Asked::Show(number) => (SHOW, vec![number.0]),
+                    Asked::Forget(numbers) => (FORGET, numbers.iter().map(|number| number.0).collect()),
+                };
+                json!({ "order": order, "persona": persona.as_str(), "memories": numbers })
             }
         }
     }
@@ -96,16 +117,35 @@ impl Order {
         if let Some(lever) = Lever::named(order) {
             return Some(Self::Brake { lever, persona });
         }
+        if let Some(asked) = asked(order, &json["memories"]) {
+            return Some(Self::Memory { persona: persona?, asked });
+        }
         Some(Self::Session { persona: persona?, word: Word::named(order)? })
     }
 
     /// Whom it is about; else it is about all.
     fn persona(&self) -> Option<&PersonaId> {
         match self {
-            Self::Session { persona, .. } => Some(persona),
+            Self::Session { persona, .. } | Self::Memory { persona, .. } => Some(persona),
             Self::Brake { persona, .. } => persona.as_ref(),
             Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
         }
+    }
+
+    /// Whether it only asks; the answer holds words of users then.
+    fn only_asks(&self) -> bool {
+        matches!(self, Self::Memory { asked: Asked::List | Asked::Show(_), .. })
+    }
+}
+
+fn asked(order: &str, numbers: &Value) -> Option<Asked> {
+    let numbers = numbers.as_array()?.iter().map(|number| number.as_u64().map(MemoryNumber));
+    let numbers: Option<BTreeSet<MemoryNumber>> = numbers.collect();
+    match order {
+        LIST => Some(Asked::List),
+        SHOW => Some(Asked::Show(numbers?.pop_first()?)),
+        FORGET => Some(Asked::Forget(numbers?)),
+        _ => None,
     }
 }
 
@@ -126,6 +166,7 @@ pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeErr
             })
         }
         Order::Brake { lever, persona } => pull(store, *lever, persona.as_ref()).await,
+        Order::Memory { persona, asked } => inspect::carry_out(store, persona, asked).await,
         Order::Release { of } => {
             let (persona, user) = of.clone().unzip();
             let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
@@ -162,6 +203,9 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
                 return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
             let follows = carry_out(&shared.store, &order).await.map_err(|error| error.to_string())?;
+            if order.only_asks() {
+                return Ok(json!({ "follows": follows }));
+            }
             tracing::info!(order = %order.to_json(), follows, "an operator's order");
             shared.read_brake().map_err(|error| error.to_string())?;
             if let Order::Release { .. } = order {
@@ -194,7 +238,14 @@ mod tests {
                 assert_eq!(Order::from_json(&order.to_json()), Some(order));
             }
         }
-        for order in [Order::Release { of: None }, Order::Release { of: Some(eir()) }] {
+        let of_her_memories = |asked| Order::Memory { persona: eir().0, asked };
+        for order in [
+            Order::Release { of: None },
+            Order::Release { of: Some(eir()) },
+            of_her_memories(Asked::List),
+            of_her_memories(Asked::Show(MemoryNumber(3))),
+            of_her_memories(Asked::Forget([MemoryNumber(3), MemoryNumber(9)].into())),
+        ] {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
         for other in [
@@ -202,6 +253,9 @@ mod tests {
             json!({ "order": "release", "persona": "eir" }),
             json!({ "order": "dance", "persona": "eir" }),
             json!({ "order": "keep" }),
+            json!({ "order": "list-memories", "memories": [] }),
+            json!({ "order": "show-memory", "persona": "eir", "memories": [] }),
+            json!({ "order": "forget-memories", "persona": "eir", "memories": ["n3"] }),
         ] {
             assert_eq!(Order::from_json(&other), None, "{other}");
         }

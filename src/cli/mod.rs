@@ -11,6 +11,7 @@ mod doctor;
 mod example;
 mod generate;
 mod ledger;
+mod memory;
 mod release;
 mod run;
 mod session;
@@ -62,6 +63,9 @@ pub enum Command {
     Doctor(ConfigFile),
     /// Show what the Personas' sessions used and cost
     Ledger(ledger::Options),
+    /// Show what a Persona remembers, or let her forget it
+    #[command(subcommand)]
+    Memory(memory::Memory),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
     /// Ask nothing any more, or ask again
@@ -158,6 +162,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             Command::Run(_)
             | Command::Doctor(_)
             | Command::Ledger(_)
+            | Command::Memory(_)
             | Command::Refresh(_)
             | Command::Brake(_)
             | Command::Release(_)
@@ -183,6 +188,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         }
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
+        Some(Command::Memory(asked)) => memory::memory(asked, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,
         Some(Command::Release(options)) => release::release(options, environment).await,

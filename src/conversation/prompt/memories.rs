@@ -17,6 +17,11 @@ pub(super) fn block(memories: &[Memory], now: Millis) -> String {
     format!("{HEADER}{lines}\n")
 }
 
+/// A memory as she and operators read it, its further lines prefixed.
+pub fn memory_line(memory: &Memory, now: Millis) -> String {
+    line(memory, now).trim_start_matches('\n').to_owned()
+}
+
 fn line(memory: &Memory, now: Millis) -> String {
     let (kept, origin) = (&memory.kept, &memory.origin);
     let mut marks = Vec::new();

@@ -22,6 +22,7 @@ use ruma::OwnedRoomId;
 use super::ids::Millis;
 use super::memory::Memory;
 
+pub use memories::memory_line;
 #[cfg(test)]
 pub(crate) use read::read_back;
 pub use render::render;

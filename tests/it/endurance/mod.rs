@@ -12,6 +12,7 @@ mod kill;
 mod leaks;
 mod ledger;
 mod life;
+mod memory;
 mod outage;
 mod rooms;
 mod wire;
