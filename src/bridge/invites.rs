@@ -51,7 +51,7 @@ pub(crate) async fn run(
 async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> {
     let InviteWork { user, room, inviter, is_direct } = work;
     let persona = shared.directory().persona(&user).map(|persona| persona.id.clone());
-    let Some(persona) = persona else { return act_as_bot(shared, &room, &inviter).await };
+    let Some(persona) = persona else { return act_as_bot(shared, &room, &inviter, is_direct).await };
     let identity = shared.identity(&user);
     let mut decision = decide_invite(shared, &shared.directory(), &room, &inviter, is_direct);
     if matches!(decision, Decision::Refuse(_)) {
@@ -82,20 +82,21 @@ async fn act(shared: &Arc<Shared>, work: InviteWork) -> Result<(), BridgeError> 
     }
 }
 
-/// The bot comes where an admin wants it, and hears nothing there; all others are told whom to invite instead.
+/// The bot comes where an admin wants it, and to direct chats; all others are told whom to invite instead.
 async fn act_as_bot(
     shared: &Arc<Shared>,
     room: &OwnedRoomId,
     inviter: &OwnedUserId,
+    is_direct: bool,
 ) -> Result<(), BridgeError> {
     let identity = shared.identity(&shared.config.bot);
     let level = level(&shared.directory(), inviter);
-    if let Err(reason) = invite::decide_for_bot(level) {
+    if let Err(reason) = invite::decide_for_bot(level, is_direct) {
         refuse(shared, &identity, room, reason).await;
         return Ok(());
     }
     match patiently(shared, || shared.client.join(&identity, room)).await {
-        Some(Ok(())) => tracing::info!(%room, %inviter, "the bot joined by an admin's invite"),
+        Some(Ok(())) => tracing::info!(%room, %inviter, "the bot joined by its invite"),
         Some(Err(error)) => tracing::warn!(%room, %error, "the bot could not join by its invite"),
         None => {}
     }

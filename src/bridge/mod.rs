@@ -112,6 +112,7 @@ mod books;
 mod calls;
 pub mod clock;
 mod deliver;
+mod desk;
 mod directory;
 mod encryption;
 mod halt;

@@ -161,6 +161,7 @@ fn has_mail(arrival: &store::Arrival) -> bool {
 /// Wakes who may have something to do now. The hearers come last: the task woken last runs next on this thread.
 fn wake(shared: &Shared, hearers: &BTreeSet<PersonaId>) {
     shared.outbox.notify_one();
+    shared.questions.notify_one();
     for persona in hearers {
         shared.wake(persona);
     }

@@ -13,7 +13,7 @@ use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, Mind, PersonaConfig};
-use super::{identities, invites, orders, presence, receive, reconcile, rooms, silence, tally};
+use super::{desk, identities, invites, orders, presence, receive, reconcile, rooms, silence, tally};
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
@@ -81,6 +81,7 @@ pub async fn run(parts: Parts) -> Result<(), BridgeError> {
         spawn(&mut tasks, "invites", invites::run(shared.clone(), invited));
         spawn(&mut tasks, "reconcile", reconcile::run(shared.clone(), pokes));
         spawn(&mut tasks, "late joins", rooms::join_late(shared.clone()));
+        spawn(&mut tasks, "desk", desk::run(shared.clone()));
         spawn(&mut tasks, "silence", silence::run(shared.clone()));
         spawn(&mut tasks, "forget", forget(shared.clone()));
         spawn(&mut tasks, "tally", tally::run(shared.clone()));

@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) tally: Arc<Tally>,
     pub(crate) bells: BTreeMap<PersonaId, Bell>,
     pub(crate) outbox: Notify,
+    /// The bot was asked something.
+    pub(crate) questions: Notify,
     pub(crate) pokes: mpsc::UnboundedSender<Poke>,
     pub(crate) invites: mpsc::UnboundedSender<InviteWork>,
     pub(crate) read_back: mpsc::Sender<ReadBack>,
@@ -133,6 +135,7 @@ impl Shared {
             tally,
             bells,
             outbox: Notify::new(),
+            questions: Notify::new(),
             pokes,
             invites,
             read_back,

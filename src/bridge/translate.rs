@@ -8,6 +8,7 @@ use super::BridgeError;
 use super::directory::Directory;
 use super::encryption;
 use super::shared::{InviteWork, Poke, Shared};
+use crate::conversation::about_me;
 use crate::conversation::address::{Hearing, Known, OWN, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
@@ -44,8 +45,13 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
         if shared.store.knows(&event.id)? {
             continue;
         }
+        let asked = question(&shared.directory(), event);
         if path == Path::Transaction && control.as_ref() != Some(&event.room) {
             if is_unknown(&shared.directory(), event) {
+                if let Some(asked) = asked {
+                    effects.arrivals.push(Arrival { event: event.id.clone(), effects: vec![asked] });
+                    continue;
+                }
                 first_sight(shared, event, &mut effects)?;
                 continue;
             }
@@ -57,7 +63,8 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
                 effects.pokes.insert(Poke::Room(event.room.clone()));
             }
         }
-        let one = translate_one(shared, event, path, &mut effects)?;
+        let mut one = translate_one(shared, event, path, &mut effects)?;
+        one.extend(asked);
         effects.arrivals.push(Arrival { event: event.id.clone(), effects: one });
     }
     Ok(effects)
@@ -96,6 +103,12 @@ fn translate_one(
             Ok(echo(shared, event))
         }
     }
+}
+
+/// What the bot is asked by somebody who may talk to us.
+fn question(directory: &Directory, event: &Event) -> Option<Effect> {
+    let heard = !directory.is_ours(&event.sender) && level(directory, &event.sender) >= Level::Chat;
+    about_me::question(event, &directory.bot).filter(|_| heard).map(Effect::Ask)
 }
 
 fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {

@@ -42,13 +42,14 @@ impl Decision {
 /// Why nobody may invite who is blocked.
 const BLOCKED: &str = "You are not allowed to invite here; ask the operator of this bridge.";
 
-/// Decides an invite of the bot itself, which says nothing to anybody but admins.
+/// Decides an invite of the bot itself, which in a direct chat answers what is remembered about who asks.
 ///
 /// # Errors
 /// The reason with which it is refused.
-pub fn decide_for_bot(level: Level) -> Result<(), &'static str> {
+pub fn decide_for_bot(level: Level, is_direct: bool) -> Result<(), &'static str> {
     match level {
         Level::Admin => Ok(()),
+        Level::Chat if is_direct => Ok(()),
         Level::Chat => Err("I only run this bridge; invite one of its Personas instead."),
         Level::Block => Err(BLOCKED),
     }
@@ -116,10 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn the_bot_comes_to_admins_alone() {
-        assert_eq!(decide_for_bot(Level::Admin), Ok(()));
-        assert!(decide_for_bot(Level::Chat).unwrap_err().contains("one of its Personas"));
-        assert!(decide_for_bot(Level::Block).unwrap_err().contains("not allowed"));
+    fn the_bot_comes_to_admins_and_to_direct_chats() {
+        assert_eq!(decide_for_bot(Level::Admin, false), Ok(()));
+        assert_eq!(decide_for_bot(Level::Chat, true), Ok(()));
+        assert!(decide_for_bot(Level::Chat, false).unwrap_err().contains("one of its Personas"));
+        assert!(decide_for_bot(Level::Block, true).unwrap_err().contains("not allowed"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! It never decides when a Persona acts (that is [`crate::persona`]) and never meets a wire form.
 
+pub mod about_me;
 pub mod address;
 pub mod batch;
 pub mod event;

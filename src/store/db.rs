@@ -14,10 +14,11 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening, Parking,
-    Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
+    Answer, Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening,
+    Parking, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
 use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, turns};
+use crate::conversation::about_me::Question;
 use crate::conversation::{Delivery, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::memory::{Memories, Seen};
 use crate::persona::session::Entry;
@@ -235,6 +236,14 @@ impl Store {
     pub async fn forget_memories(&self, persona: &PersonaId, numbers: BTreeSet<MemoryNumber>) -> Result<u64> {
         let persona = persona.clone();
         self.write(move |tx| memories::forget(tx, &persona, numbers)).await
+    }
+    /// What the bot is asked and has not answered.
+    pub fn questions(&self) -> Result<Vec<Question>> {
+        self.read(|view| memories::questions(view))
+    }
+    /// Answers a question, unless that was done.
+    pub async fn answer(&self, event: OwnedEventId, answer: Answer, now: Millis) -> Result<()> {
+        self.write(move |tx| memories::answer(tx, &event, answer, now)).await
     }
     /// What the Persona's session was shown of her memories, if anything.
     pub fn seen(&self, persona: &PersonaId) -> Result<Option<Seen>> {

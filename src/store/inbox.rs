@@ -12,7 +12,7 @@ use super::record::{
 };
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Arrival, Effect, Mark, Result, Unreadable, index, outbox, redact, rooms};
+use super::{Arrival, Effect, Mark, Result, Unreadable, index, memories, outbox, redact, rooms};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Words up to this length stand in the row they belong to, so that heads are read without the words of long ones.
@@ -71,6 +71,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::Echo(_)
             | Effect::Seat(_)
             | Effect::Unseat { .. }
+            | Effect::Ask(_)
             | Effect::Once { .. }) => {
                 tx.put(Table::Events, id.as_bytes(), &known)?;
                 take_effect(tx, &id, effect, now)?;
@@ -92,6 +93,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Echo(request) => outbox::echo(tx, &request, event, now),
         Effect::Seat(seat) => rooms::seat(tx, seat, None),
         Effect::Unseat { persona, user, room } => rooms::unseat(tx, &persona, &user, &room).map(drop),
+        Effect::Ask(question) => memories::ask(tx, &question),
         Effect::Once { key, says } => outbox::once(tx, &key, says, now).map(drop),
     }
 }

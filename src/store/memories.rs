@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::{OwnedEventId, OwnedRoomId};
 
-use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, SeenForm};
+use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, QuestionForm, SeenForm};
 use super::table::{Table, key, number, parts};
 use super::tx::{Read, Tx};
-use super::{Remembering, Result, record};
+use super::{Answer, Remembering, Result, outbox, record};
+use crate::conversation::about_me::Question;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, PersonaId};
 use crate::persona::memory::Seen;
@@ -132,6 +133,37 @@ fn remove(tx: &mut Tx<'_>, persona: &PersonaId, number: MemoryNumber) -> Result<
     }
     tx.remove(Table::Memories, &place(persona, number))?;
     Ok(true)
+}
+
+/// Writes down a question, until it is answered.
+pub(super) fn ask(tx: &mut Tx<'_>, question: &Question) -> Result<()> {
+    tx.put(Table::Questions, question.event.as_bytes(), &QuestionForm::from(question))
+}
+
+/// The questions that wait for their answers.
+pub(super) fn questions<R: Read>(from: &R) -> Result<Vec<Question>> {
+    let rows = from.records::<QuestionForm>(Table::Questions, &[])?.into_iter();
+    rows.map(|(place, form)| {
+        let event = std::str::from_utf8(&place).ok().and_then(|event| OwnedEventId::try_from(event).ok());
+        let event = event.ok_or_else(|| record::corrupt(Table::Questions, &place, "not an event id"))?;
+        Ok(form.question(event))
+    })
+    .collect()
+}
+
+/// Answers a question that still waits, and forgets what is to be forgotten with it.
+pub(super) fn answer(tx: &mut Tx<'_>, event: &OwnedEventId, answer: Answer, now: Millis) -> Result<()> {
+    if tx.row(Table::Questions, event.as_bytes())?.is_none() {
+        return Ok(());
+    }
+    tx.remove(Table::Questions, event.as_bytes())?;
+    for (persona, numbers) in answer.forget {
+        forget(tx, &persona, numbers)?;
+    }
+    for say in answer.says {
+        outbox::say(tx, say, now)?;
+    }
+    Ok(())
 }
 
 fn find<R: Read>(from: &R, persona: &PersonaId, number: MemoryNumber) -> Result<Option<Memory>> {

@@ -24,12 +24,13 @@ mod table;
 mod turns;
 mod tx;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
+use crate::conversation::about_me::Question;
 use crate::conversation::{Delivery, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::OpenTurn;
 use crate::persona::memory::{Recalled, Seen};
@@ -112,6 +113,8 @@ pub enum Effect {
         /// The room.
         room: OwnedRoomId,
     },
+    /// The bot is asked something, which it answers by [`Store::answer`].
+    Ask(Question),
     /// Says that are owed once for `key`, put into the outbox unless the key is done.
     Once {
         /// The fact behind it, e.g. `encrypted:!room`.
@@ -285,6 +288,15 @@ pub struct Remembering {
     pub recalled: Recalled,
     /// What her generation has seen after it, if that is new.
     pub seen: Option<Seen>,
+}
+
+/// The bot's answer to a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What it says.
+    pub says: Vec<NewSay>,
+    /// What is forgotten with it.
+    pub forget: BTreeMap<PersonaId, BTreeSet<MemoryNumber>>,
 }
 
 /// What is written down about a session beside its turn.

@@ -74,6 +74,8 @@ tables! {
     Learned = "learned",
     /// Persona → what her session's generation was shown of them.
     Seen = "seen",
+    /// Event → what the bot is asked by it, until that is answered.
+    Questions = "questions",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -1,4 +1,4 @@
-//! Memories, and what a session was shown of them.
+//! Memories, what a session was shown of them, and what people ask about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +6,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
 use super::mail::LaneForm;
+use crate::conversation::about_me::{Question, Wish};
 use crate::conversation::{Kept, Memory, MemoryNumber, Millis, Origin, Salience, Task};
 use crate::persona::memory::Seen;
 
@@ -101,6 +102,34 @@ impl MemoryForm {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct LearnedForm {
     pub(in crate::store) room: OwnedRoomId,
+}
+
+/// [`Question`] without its event, which is the key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct QuestionForm {
+    room: OwnedRoomId,
+    user: OwnedUserId,
+    forget: bool,
+    mentions: bool,
+}
+
+impl From<&Question> for QuestionForm {
+    fn from(question: &Question) -> Self {
+        Self {
+            room: question.room.clone(),
+            user: question.user.clone(),
+            forget: question.wish == Wish::Forget,
+            mentions: question.mentions,
+        }
+    }
+}
+
+impl QuestionForm {
+    /// The question of this event.
+    pub(in crate::store) fn question(self, event: OwnedEventId) -> Question {
+        let wish = if self.forget { Wish::Forget } else { Wish::Tell };
+        Question { event, room: self.room, user: self.user, wish, mentions: self.mentions }
+    }
 }
 
 /// [`Seen`].

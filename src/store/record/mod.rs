@@ -20,7 +20,7 @@ use super::{Result, StoreError};
 pub(super) use brake::{brake, brake_text};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
-pub(super) use memory::{LearnedForm, MemoryForm, SeenForm};
+pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
@@ -76,6 +76,7 @@ records!(
     MemoryForm,
     LearnedForm,
     SeenForm,
+    QuestionForm,
     HeadForm,
     HeardForm,
     HeldForm,

@@ -59,6 +59,7 @@ fn forms_of_memories_stay_as_they_are() {
         r#"{"text":"t","salience":0,"lane":{"register":"public"},"events":[],"at":5,"generation":2,"uses":0,"used":5}"#,
     );
     check::<LearnedForm>(r#"{"room":"!r:x.org"}"#);
+    check::<QuestionForm>(r#"{"room":"!r:x.org","user":"@a:x.org","forget":true,"mentions":false}"#);
     check::<SeenForm>(r#"{"generation":2,"memories":[1,3],"people":["@a:x.org"]}"#);
 }
 

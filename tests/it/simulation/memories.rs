@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use persona_bridge::conversation::Level;
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::memory::DmMemories;
 use serde_json::{Value, json};
 
-use super::stage::{EIR, counts};
+use super::stage::{BOT, EIR, counts};
 use super::world::{Fed, World, usual};
 use crate::fake::homeserver::Flavour;
 
@@ -141,6 +142,86 @@ fn she_forgets_by_label_only_where_she_learned_it() {
     });
     let eir = &world.config.personas[0].persona.id;
     assert_eq!(world.store().memories(eir, |memories| memories.all().count()), 0);
+}
+
+const ASK: &str = "what do you remember about me?";
+const FORGET: &str = "forget what you remember about me";
+const NOTHING: &str = "Nothing is remembered about you that can be said here.";
+
+#[test]
+fn the_bot_tells_people_what_is_remembered_about_them_alone_and_forgets_it() {
+    let mut world = World::new(Flavour::Synapse);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let dm = stage.dm(&stage.alice(), EIR).await;
+        stage.alice().say(&dm, "remember that I am ill");
+        stage.said(&dm, EIR, 1).await;
+        stage.alice().say(&swarm, "Eir, remember that my cat is Tom");
+        stage.said(&swarm, EIR, 1).await;
+        stage.bob().say(&swarm, "Eir, remember that I fear geese");
+        stage.said(&swarm, EIR, 2).await;
+
+        let desk = stage.dm(&stage.alice(), BOT).await;
+        stage.alice().say(&desk, ASK);
+        let told = stage.said(&desk, BOT, 1).await.remove(0);
+        counts(&[told], &[("- Eir: I am ill", 1), ("- Eir: my cat is Tom", 1), ("geese", 0), ("Brage", 0)]);
+        stage.alice().say_to(&swarm, BOT, ASK);
+        let told = stage.said(&swarm, BOT, 1).await.remove(0);
+        counts(&[told], &[("I am ill", 0), ("my cat is Tom", 1), ("geese", 0)]);
+
+        stage.bob().say_to(&swarm, BOT, FORGET);
+        assert!(stage.said(&swarm, BOT, 2).await[1].contains("is forgotten"));
+        stage.bob().say_to(&swarm, BOT, ASK);
+        assert_eq!(stage.said(&swarm, BOT, 3).await[2], NOTHING);
+        stage.alice().say(&desk, FORGET);
+        stage.said(&desk, BOT, 2).await;
+        stage.alice().say(&desk, ASK);
+        assert_eq!(stage.said(&desk, BOT, 3).await[2], NOTHING);
+    });
+    let eir = &world.config.personas[0].persona.id;
+    assert_eq!(world.store().memories(eir, |memories| memories.all().count()), 0);
+}
+
+#[test]
+fn the_bot_is_asked_by_mention_or_alone_and_by_nobody_who_is_blocked() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.permissions.0.insert("@mallory:hs.test".to_owned(), Level::Block);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let mallory = stage.home.user("mallory");
+        mallory.join(&swarm);
+        mallory.say_to(&swarm, BOT, FORGET);
+        stage.alice().say(&swarm, ASK);
+        let desk = stage.dm(&stage.alice(), BOT).await;
+        stage.alice().invite(&desk, &stage.bob().id);
+        stage.bob().join(&desk);
+        stage.bob().say(&desk, ASK);
+        stage.alice().say(&desk, "hello");
+        stage.calm().await;
+        assert_eq!(stage.home.bodies(&swarm, BOT), [""; 0]);
+        assert_eq!(stage.home.bodies(&desk, BOT), [""; 0]);
+        stage.bob().say_to(&desk, BOT, ASK);
+        assert_eq!(stage.said(&desk, BOT, 1).await, [NOTHING]);
+    });
+}
+
+#[test]
+fn a_question_is_answered_once_whenever_the_power_was_cut() {
+    for life in (1..40).step_by(3) {
+        let mut world = World::new(Flavour::Synapse);
+        let desk = world.play(async |stage| {
+            stage.swarm().await;
+            let desk = stage.dm(&stage.alice(), BOT).await;
+            stage.alice().say(&desk, ASK);
+            stage.pass(life).await;
+            desk
+        });
+        world.play(async |stage| {
+            stage.said(&desk, BOT, 1).await;
+            stage.calm().await;
+        });
+        assert_eq!(world.home.bodies(&desk, BOT), [NOTHING], "cut after {life} ms");
+    }
 }
 
 /// A model that quotes its whole request into every room it can name, and remembers it; a fault of that it mends by quoting

@@ -209,8 +209,10 @@ fn the_bot_takes_an_admins_invite_and_refuses_others_with_the_reason() {
             world.play(async |stage| {
                 stage.swarm().await;
                 stage.home.set_silent(!pushed);
-                let [carols, alices, mallorys] =
-                    ["carol", "alice", "mallory"].map(|user| stage.home.user(user).create_dm(BOT));
+                let [carols, mallorys] =
+                    ["carol", "mallory"].map(|user| stage.home.user(user).create_dm(BOT));
+                let alices = stage.alice().create_room("alices");
+                stage.alice().invite(&alices, BOT);
                 stage.joins(&carols, BOT).await;
                 for (room, why) in [(&alices, "one of its Personas"), (&mallorys, "not allowed")] {
                     let left = || stage.home.membership(room, BOT) == Some(Membership::Leave);

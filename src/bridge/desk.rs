@@ -1,0 +1,89 @@
+//! Answers what people ask the bot of what is remembered about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ruma::OwnedUserId;
+
+use super::BridgeError;
+use super::calls::patiently;
+use super::shared::{SayTarget, Shared, notice};
+use crate::conversation::about_me::{self, FORGOTTEN, Question, Wish};
+use crate::conversation::{Lane, Memory};
+use crate::persona::memory::Hand;
+use crate::store::Answer;
+
+/// Answers the questions in the store, one after the other, until the service has drained.
+pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
+    loop {
+        for question in shared.store.questions()? {
+            let Some(readers) = readers(&shared, &question).await else { return Ok(()) };
+            let answer = answer(&shared, &question, &readers);
+            tracing::info!(room = %question.room, wish = ?question.wish, parts = answer.says.len(), "the bot was asked");
+            shared.store.answer(question.event, answer, shared.clock.now()).await?;
+            shared.outbox.notify_one();
+        }
+        tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            () = shared.questions.notified() => {}
+        }
+    }
+}
+
+/// Who reads the room beside our own users; nobody where the bot may not look. None when the service ends.
+async fn readers(shared: &Shared, question: &Question) -> Option<BTreeSet<OwnedUserId>> {
+    let identity = shared.identity(&shared.config.bot);
+    let members = patiently(shared, || shared.client.joined_members(&identity, &question.room)).await?;
+    let members = members.unwrap_or_else(|error| {
+        tracing::debug!(%error, room = %question.room, "the bot is not where it was asked");
+        Vec::new()
+    });
+    let directory = shared.directory();
+    Some(members.into_iter().map(|(user, _)| user).filter(|user| !directory.is_ours(user)).collect())
+}
+
+fn answer(shared: &Shared, question: &Question, readers: &BTreeSet<OwnedUserId>) -> Answer {
+    if !about_me::is_asked(question, readers) || !readers.contains(&question.user) {
+        return Answer::default();
+    }
+    let mut forget = BTreeMap::new();
+    let texts = match question.wish {
+        Wish::Tell => about_me::told(&told(shared, question, readers)),
+        Wish::Forget => {
+            for persona in &shared.config.personas {
+                let id = &persona.persona.id;
+                let numbers = shared.store.memories(id, |all| {
+                    all.about(&question.user).map(|memory| memory.number).collect::<BTreeSet<_>>()
+                });
+                forget.insert(id.clone(), numbers);
+            }
+            vec![FORGOTTEN.to_owned()]
+        }
+    };
+    let cause = format!("asked:{}", question.event);
+    let says = texts.iter().enumerate().map(|(part, text)| {
+        let part = part.to_string();
+        let target = SayTarget { room: &question.room, kind: "m.room.message", cause: &cause, part: &part };
+        shared.say(&shared.config.bot, target, &notice(text))
+    });
+    Answer { says: says.collect(), forget }
+}
+
+/// For each Persona what she remembers of who asks, and of nobody else, as far as it may be said there.
+fn told(shared: &Shared, question: &Question, readers: &BTreeSet<OwnedUserId>) -> Vec<(String, Vec<String>)> {
+    let (lane, people) = (Lane::Direct(question.room.clone()), BTreeSet::from([question.user.clone()]));
+    let hand = Hand { lane: &lane, people: &people, words: "", now: shared.clock.now() };
+    let alone = about_me::is_alone(question, readers);
+    let own = |memory: &Memory| alone && memory.origin.confided.values().all(|told_by| *told_by == people);
+    let may = |memory: &&Memory| {
+        memory.kept.people == people && (own(memory) || shared.config.dm_memories.allows(memory, &hand))
+    };
+    let personas = shared.config.personas.iter().map(|persona| &persona.persona);
+    let of = |persona: &crate::conversation::Persona| {
+        let texts = shared.store.memories(&persona.id, |all| {
+            all.about(&question.user).filter(may).map(|memory| memory.kept.text.clone()).collect()
+        });
+        (persona.name.clone(), texts)
+    };
+    personas.map(of).collect()
+}
