@@ -143,6 +143,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         max_live: 8,
         mind,
         mind_version: String::new(),
+        budget: persona_bridge::persona::Budget::default(),
         prices: Prices::default(),
         care: Policy::default(),
         archive_keep: Duration::from_secs(3600),

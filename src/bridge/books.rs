@@ -7,7 +7,7 @@ use super::shared::Shared;
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::Usage;
 use crate::persona::session::{
-    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session,
+    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session, Usd,
 };
 
 /// A Persona's entries that are not written down yet.
@@ -44,14 +44,14 @@ impl Keeper {
         std::mem::take(&mut self.entries)
     }
 
-    /// Counts an attempt that has ended; operators are told of what is not as it should be.
+    /// Counts an attempt that has ended, and answers what it cost; operators are told of what is not as it should be.
     pub(crate) async fn count(
         &mut self,
         session: &mut Session,
         attempt: u32,
         usage: &Usage,
         now_with: &Fingerprint,
-    ) -> Result<(), BridgeError> {
+    ) -> Result<Usd, BridgeError> {
         let ended = self.shared.clock.now();
         let attempt = Attempt {
             generation: session.generation,
@@ -65,10 +65,13 @@ impl Keeper {
         };
         let counted = session.account.count(&attempt, &self.shared.config.prices);
         self.complain(session, &counted, now_with).await?;
+        let mut cost = Usd::default();
         for request in counted.requests {
+            cost += request.money.unwrap_or_default();
             self.note(EntryKind::Request(request));
         }
-        Ok(())
+        self.shared.spend().add(&self.persona, cost, ended);
+        Ok(cost)
     }
 
     async fn complain(

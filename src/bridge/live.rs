@@ -8,8 +8,9 @@ use super::PersonaConfig;
 use super::halt::Halt;
 use super::shared::Shared;
 use super::slots::Grant;
+use super::spend;
 use super::turn::Turns;
-use crate::conversation::{LineId, PersonaId};
+use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::{Ending, MindState};
@@ -22,6 +23,8 @@ pub(crate) struct Live {
     state: MindState,
     /// Why she is not asked, if her account was refused.
     refused: Option<String>,
+    /// Until when the budget holds her.
+    over_budget: Option<Millis>,
     turns: Turns,
 }
 
@@ -33,7 +36,7 @@ impl Live {
     ) -> Result<Self, BridgeError> {
         let id = persona.persona.id.clone();
         let turns = Turns::load(shared.clone(), persona)?;
-        Ok(Self { shared, id, mind, state: MindState::Closed, refused: None, turns })
+        Ok(Self { shared, id, mind, state: MindState::Closed, refused: None, over_budget: None, turns })
     }
 
     /// Runs until all is at rest after the first signal.
@@ -41,6 +44,7 @@ impl Live {
         loop {
             self.close_if_asked();
             self.ask_if_told();
+            self.look_at_limits().await?;
             match decide(&self.situation()?) {
                 Step::Sleep(until) => self.sleep(until).await?,
                 Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
@@ -55,14 +59,29 @@ impl Live {
         if self.shared.brake().holds(&self.id) {
             return Some(Hold::Brake);
         }
-        self.refused.as_ref().map(|_| Hold::Until(None))
+        let refused = self.refused.as_ref().map(|_| Hold::Until(None));
+        refused.or(self.over_budget.map(|until| Hold::Until(Some(until))))
+    }
+
+    /// Looks at the budget, and tells people who wait for long.
+    async fn look_at_limits(&mut self) -> Result<(), BridgeError> {
+        let (shared, id) = (self.shared.clone(), self.id.clone());
+        self.over_budget = spend::held_until(&shared, &id).await?;
+        let waits = self.turns.open().filter(|turn| turn.troubles.transient > 0);
+        let until = self.over_budget.or(waits.map(|turn| turn.not_before));
+        if let Some(until) = until {
+            let lanes = self.shared.ready_lanes(&self.id)?;
+            spend::courtesy(&shared, &id, until, (&lanes, self.turns.open())).await?;
+        }
+        Ok(())
     }
 
     /// An operator wants her asked again.
     fn ask_if_told(&mut self) {
         let told =
             self.shared.bells.get(&self.id).is_some_and(|bell| bell.ask.swap(false, Ordering::Relaxed));
-        if told && self.refused.take().is_some() {
+        if told {
+            self.refused = None;
             self.turns.asks_again();
         }
     }
@@ -100,7 +119,7 @@ impl Live {
         Ok(())
     }
 
-    async fn sleep(&mut self, until: Option<crate::conversation::Millis>) -> Result<(), BridgeError> {
+    async fn sleep(&mut self, until: Option<Millis>) -> Result<(), BridgeError> {
         let shared = self.shared.clone();
         let Some(bell) = shared.bells.get(&self.id) else { return Ok(()) };
         let shutting_down = shared.soft.is_cancelled();

@@ -7,6 +7,7 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 
 use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
+use crate::persona::Budget;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::{Policy, Prices};
@@ -44,6 +45,8 @@ pub struct Config {
     pub mind: Mind,
     /// The version of the mind's program, part of each session's fingerprint.
     pub mind_version: String,
+    /// What may be spent.
+    pub budget: Budget,
     /// What models cost.
     pub prices: Prices,
     /// What is to become of sessions.
@@ -136,6 +139,7 @@ pub mod signals;
 mod silence;
 mod slots;
 mod speech;
+mod spend;
 mod start_line;
 mod tally;
 mod translate;

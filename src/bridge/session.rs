@@ -13,7 +13,7 @@ use crate::persona::Usage;
 use crate::persona::session::care::{Mark, Tasks};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
-    Added, Care, Fingerprint, Moment, Price, Reason, Session, Standing, care, marks, next_session,
+    Added, Care, Fingerprint, Moment, Price, Reason, Session, Standing, Usd, care, marks, next_session,
 };
 use crate::store::Books;
 
@@ -108,9 +108,9 @@ impl Sessions {
         self.keeper.feeds(added_by(mail).mail);
     }
 
-    /// Counts what an attempt has used.
-    pub(crate) async fn count(&mut self, attempt: u32, usage: &Usage) -> Result<(), BridgeError> {
-        let Some(session) = &mut self.current else { return Ok(()) };
+    /// Counts what an attempt has used; answers what it cost.
+    pub(crate) async fn count(&mut self, attempt: u32, usage: &Usage) -> Result<Usd, BridgeError> {
+        let Some(session) = &mut self.current else { return Ok(Usd::default()) };
         self.keeper.count(session, attempt, usage, &self.fingerprint).await
     }
 

@@ -13,6 +13,7 @@ use super::directory::Directory;
 use super::presence::Signal;
 use super::readiness::Readiness;
 use super::slots::Slots;
+use super::spend::Spend;
 use super::tally::Tally;
 use super::watched::Watched;
 use super::{BridgeError, Config};
@@ -20,6 +21,7 @@ use crate::conversation::{Millis, PersonaId, RequestId};
 use crate::homeserver::client::{Client, Identity, Mode};
 use crate::homeserver::content;
 use crate::homeserver::event::REQUEST_KEY;
+use crate::persona::budget::day_of;
 use crate::persona::{Brake, LaneMail};
 use crate::store::{NewSay, Store, StoreError, Waiting};
 
@@ -74,6 +76,9 @@ pub(crate) struct Shared {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) slots: Slots,
     brake: Mutex<Brake>,
+    spend: Mutex<Spend>,
+    /// Until when the API has asked somebody to wait.
+    limit: Mutex<Millis>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) bells: BTreeMap<PersonaId, Bell>,
     pub(crate) outbox: Notify,
@@ -129,6 +134,8 @@ impl Shared {
         let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
         let shared = Self {
             brake: Mutex::default(),
+            spend: Mutex::new(Spend::of_ledger(&store.ledger(day_of(clock.now()))?, clock.now())),
+            limit: Mutex::default(),
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
             slots: Slots::new(config.max_live),
@@ -227,6 +234,19 @@ impl Shared {
         }
         *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = brake;
         Ok(())
+    }
+
+    /// What is spent today.
+    pub(crate) fn spend(&self) -> MutexGuard<'_, Spend> {
+        self.spend.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The API asks to wait until then; answers whether no such wait is known that still lasts.
+    pub(crate) fn note_limit(&self, now: Millis, until: Millis) -> bool {
+        let mut known = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known <= now;
+        *known = until.max(*known);
+        is_new
     }
 
     /// Whom the operator's brake holds.

@@ -14,9 +14,11 @@ use super::presence::Presence;
 use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
+use super::spend;
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
+use crate::persona::session::Usd;
 use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, verdict};
 use crate::store::{Books, Commit};
 
@@ -71,6 +73,7 @@ impl Turns {
             seqs: mail.iter().map(|delivery| delivery.seq).collect(),
             attempt: 1,
             not_before: Millis::default(),
+            spent: Usd::default(),
             troubles: Troubles::default(),
         };
         tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
@@ -147,11 +150,14 @@ impl Turns {
         usage: &Usage,
     ) -> Result<Option<String>, BridgeError> {
         self.presence.rest();
-        let Some(turn) = self.open.clone() else { return Ok(None) };
-        self.sessions.count(turn.attempt, usage).await?;
+        let Some(mut turn) = self.open.clone() else { return Ok(None) };
+        turn.spent += self.sessions.count(turn.attempt, usage).await?;
         let now = self.shared.clock.now();
         self.show_health(&ending);
-        match self.judge(&turn, ending)? {
+        if let Ending::Transient { reason, retry_after: Some(wait) } = &ending {
+            spend::limited(&self.shared, &self.persona.persona.id, reason, *wait).await?;
+        }
+        match self.within_budget(&turn, self.judge(&turn, ending)?) {
             (Verdict::Commit { .. }, spoken) => {
                 let line = LineId::derive(turn.id, turn.attempt);
                 self.tell_lost(&turn, &spoken.lost).await?;
@@ -221,6 +227,16 @@ impl Turns {
         }
     }
 
+    /// A turn that has cost all that one may is not tried once more: its mail is held.
+    fn within_budget(&self, turn: &OpenTurn, judged: (Verdict, Spoken)) -> (Verdict, Spoken) {
+        let asks = matches!(judged.0, Verdict::Again { .. } | Verdict::NewGeneration { .. });
+        if !asks || self.shared.config.budget.allows_another_try(turn.spent) {
+            return judged;
+        }
+        let reason = format!("the turn has cost {}, as much as [budget] per_turn allows", turn.spent);
+        (Verdict::Hold { reason }, Spoken::default())
+    }
+
     async fn tell_lost(&self, turn: &OpenTurn, lost: &BTreeSet<OwnedRoomId>) -> Result<(), BridgeError> {
         let id = &self.persona.persona.id;
         for room in lost {
@@ -269,8 +285,11 @@ impl Turns {
         self.sessions.boundary()
     }
 
-    /// Her account is tried again.
-    pub(crate) fn asks_again(&self) {
+    /// She is asked again at once, whatever she waited for.
+    pub(crate) fn asks_again(&mut self) {
+        if let Some(turn) = &mut self.open {
+            turn.not_before = Millis::default();
+        }
         self.shared.readiness.clear(&mind_key(&self.persona.persona.id));
     }
 

@@ -19,6 +19,8 @@ pub struct File {
     pub store: Store,
     /// `[mind]`
     pub mind: Mind,
+    /// `[budget]`
+    pub budget: Budget,
     /// `[session]`
     pub session: Session,
     /// `[talk]`
@@ -166,6 +168,20 @@ pub enum Ttl {
 pub struct Scripted {
     /// The folder of its sessions.
     pub state: Option<PathBuf>,
+}
+
+/// `[budget]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budget {
+    /// What all Personas may spend a day, in USD.
+    pub per_day: Option<f64>,
+    /// What each Persona may spend a day, in USD.
+    pub per_persona_per_day: Option<f64>,
+    /// What the attempts at one turn may spend, in USD.
+    pub per_turn: Option<f64>,
+    /// Whether people are told in their direct rooms that their mail waits.
+    pub courtesy: Option<bool>,
 }
 
 /// `[session]`

@@ -3,6 +3,7 @@
 //! It is read once; nothing else in the project reads the environment or a config file. A new key is added to
 //! [`mod@file`], to `config/example.toml` and where its section is gathered.
 
+mod budget;
 pub mod error;
 pub mod example;
 pub mod file;
@@ -145,6 +146,7 @@ impl Loaded {
         let store = server::store(file, &reading);
         let mind = mind::mind(file, &mut reading, &self.environment.program, &store.path);
         let max_live = mind::max_live(file, &mut reading);
+        let budget = budget::budget(file, &mut reading);
         let care = session::policy(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
@@ -174,6 +176,7 @@ impl Loaded {
             max_live,
             mind,
             mind_version: String::new(),
+            budget,
             prices: prices::shipped()?,
             care,
             archive_keep: session::archive_keep(file),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ruma::OwnedRoomId;
 
 use super::ending::Troubles;
+use super::session::Usd;
 use crate::conversation::{Lane, LineId, Millis, TurnId};
 
 /// Everything that bears on a Persona's next step.
@@ -78,6 +79,8 @@ pub struct OpenTurn {
     pub attempt: u32,
     /// Not to be fed before.
     pub not_before: Millis,
+    /// What its attempts have cost so far.
+    pub spent: Usd,
     /// What went wrong so far.
     pub troubles: Troubles,
 }

@@ -3,6 +3,7 @@
 //! It never meets a clock, a disk, a process or a server, so it cannot fail; the shell carries out what it decides.
 
 pub mod brake;
+pub mod budget;
 pub mod decide;
 pub mod ending;
 pub mod lanes;
@@ -11,6 +12,7 @@ pub mod session;
 pub mod usage;
 
 pub use brake::Brake;
+pub use budget::Budget;
 pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, decide};
 pub use ending::{Ending, Troubles, Verdict, verdict};
 pub use usage::{RequestUsage, Usage};

@@ -308,6 +308,7 @@ impl World {
             seqs: waiting.into_iter().take(usize::from(take % 8)).collect(),
             attempt: u32::from(take),
             not_before: now,
+            spent: persona_bridge::persona::session::Usd::default(),
             troubles: Troubles::default(),
         };
         let session = take.is_multiple_of(2).then(|| session(u32::from(take)));

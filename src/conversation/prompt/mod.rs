@@ -71,6 +71,11 @@ pub struct ContextLine {
     pub said: Millis,
 }
 
+/// A time as people read it.
+pub fn moment(at: Millis) -> String {
+    format!("{} UTC", time::full(at))
+}
+
 /// The line that tells her why her last reply could not be used: one line of at most 400 characters.
 pub fn fault_line(fault: &str) -> String {
     const BEFORE: &str = "# your last reply could not be used and nothing of it was sent: ";

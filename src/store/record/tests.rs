@@ -45,6 +45,9 @@ fn forms_of_turns_stay_as_they_are() {
     check::<TurnForm>(
         r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[1,2],"attempt":2,"not_before":9,"troubles":{"transient":1,"lost":4,"finals":0,"invalid":2,"generations":0,"fault":"no json"}}"#,
     );
+    check::<TurnForm>(
+        r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[1,2],"attempt":2,"not_before":9,"spent":8,"troubles":{"transient":1,"lost":4,"finals":0,"invalid":2,"generations":0,"fault":"no json"}}"#,
+    );
     check::<SessionForm>(
         r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002","account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1}}"#,
     );

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::ledger::AccountForm;
 use super::mail::LaneForm;
 use crate::conversation::{LineId, Millis, TurnId};
-use crate::persona::session::{Fingerprint, Session};
+use crate::persona::session::{Fingerprint, Session, Usd};
 use crate::persona::{OpenTurn, Troubles};
 
 /// A uuid as text.
@@ -45,6 +45,10 @@ pub(in crate::store) struct TroublesForm {
     pub(in crate::store) fault: Option<String>,
 }
 
+fn is_nothing(amount: &u64) -> bool {
+    *amount == 0
+}
+
 /// [`OpenTurn`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct TurnForm {
@@ -53,6 +57,9 @@ pub(in crate::store) struct TurnForm {
     pub(in crate::store) seqs: Vec<u64>,
     pub(in crate::store) attempt: u32,
     pub(in crate::store) not_before: u64,
+    /// In billionths of a dollar.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(in crate::store) spent: u64,
     pub(in crate::store) troubles: TroublesForm,
 }
 
@@ -65,6 +72,7 @@ impl From<OpenTurn> for TurnForm {
             seqs: turn.seqs,
             attempt: turn.attempt,
             not_before: turn.not_before.0,
+            spent: turn.spent.0,
             troubles: TroublesForm { transient, lost, finals, invalid, generations, fault },
         }
     }
@@ -79,6 +87,7 @@ impl From<TurnForm> for OpenTurn {
             seqs: form.seqs,
             attempt: form.attempt,
             not_before: Millis(form.not_before),
+            spent: Usd(form.spent),
             troubles: Troubles { transient, lost, finals, invalid, generations, fault },
         }
     }

@@ -1,6 +1,7 @@
 //! The whole bridge on virtual time: scenes that people play with it, and its power cut at every millisecond.
 
 mod brake;
+mod budget;
 mod care;
 mod crash;
 mod encryption;

@@ -10,10 +10,10 @@ use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, Reg
 use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaId, RegisterName};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
-use persona_bridge::persona::Usage;
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
 use persona_bridge::persona::session::{Policy, Prices};
+use persona_bridge::persona::{Budget, Usage};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -316,6 +316,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         max_live: 8,
         mind: Mind::Scripted(scripted::Config { state }),
         mind_version: "scripted".into(),
+        budget: Budget::default(),
         prices: Prices::default(),
         care: Policy::default(),
         archive_keep: Duration::from_secs(30 * 24 * 3600),
