@@ -19,7 +19,7 @@ use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Feed;
 use crate::persona::session::Usd;
-use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, verdict};
+use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, shorter, verdict};
 use crate::store::{Books, Commit};
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
@@ -175,6 +175,7 @@ impl Turns {
                 let attempt = turn.attempt + 1;
                 self.write(OpenTurn { attempt, not_before: now, troubles, ..turn }).await?;
             }
+            (Verdict::Shorten { reason }, _) => self.shorten(turn, reason).await?,
             (Verdict::Hold { reason }, _) => self.hold(turn, reason).await?,
             (Verdict::StopAsking { reason }, _) => return self.stop_asking(reason).await.map(Some),
         }
@@ -273,6 +274,15 @@ impl Turns {
         self.open = None;
         self.shared.outbox.notify_one();
         self.sessions.boundary()
+    }
+
+    /// Mail that is too long by itself goes on with less of it; the rest waits for later turns.
+    async fn shorten(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
+        let Some((seqs, troubles)) = shorter(&turn.seqs) else { return self.hold(turn, reason).await };
+        self.sessions.renew_and_tell(&reason).await?;
+        tracing::info!(turn = %turn.id, mail = turn.seqs.len(), left = seqs.len(), "the turn goes on with less mail");
+        let (attempt, not_before) = (turn.attempt + 1, self.shared.clock.now());
+        self.write(OpenTurn { seqs, attempt, not_before, troubles, ..turn }).await
     }
 
     async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {

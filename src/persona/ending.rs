@@ -96,6 +96,12 @@ pub enum Verdict {
         /// The troubles to write down with it.
         troubles: Troubles,
     },
+    /// Go on in the next generation with the part of this mail that [`shorter`] gives, and the rest in later turns; where
+    /// there is none, put it aside.
+    Shorten {
+        /// Why, for operators.
+        reason: String,
+    },
     /// Put this mail aside with its reason; later mail goes on.
     Hold {
         /// Why, for operators.
@@ -136,7 +142,7 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// | lost | the same line after 0, 1, 2, 4 … 60 s; for ever |
 /// | final | again after 1 s; then a new generation; then hold |
 /// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
-/// | too long | a new generation; then hold |
+/// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: hold |
 /// | session gone | a new generation, at most three for a turn; then hold |
 /// | refused | stop asking; the turn stays open |
 ///
@@ -150,7 +156,7 @@ pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
         Ending::Invalid { fault } => invalid(fault, before),
         Ending::Lost { reason: _ } => lost(before),
         Ending::Refused { reason } => Verdict::StopAsking { reason },
-        Ending::TooLong => fresh_or_hold("the prompt is too long".to_owned(), before, 1, 0),
+        Ending::TooLong => too_long(before),
         Ending::SessionGone { reason } => fresh_or_hold(reason, before, GONE_GENERATIONS, 0),
     }
 }
@@ -202,6 +208,21 @@ fn invalid(fault: String, before: &Troubles) -> Verdict {
     let troubles =
         Troubles { invalid: before.invalid + 1, fault: Some(fault), transient: 0, lost: 0, ..before.clone() };
     Verdict::Again { after: Duration::ZERO, troubles }
+}
+
+fn too_long(before: &Troubles) -> Verdict {
+    let reason = "the prompt is too long".to_owned();
+    match before.generations {
+        0 => fresh_or_hold(reason, before, 1, 0),
+        1.. => Verdict::Shorten { reason },
+    }
+}
+
+/// The part of a turn's mail that is tried alone where all of it was too long for a fresh session: the older half. None
+/// where it is one message. What is left climbs a ladder of its own, with one generation used up.
+pub fn shorter(seqs: &[u64]) -> Option<(Vec<u64>, Troubles)> {
+    let half = seqs[..seqs.len().div_ceil(2)].to_vec();
+    (seqs.len() > 1).then(|| (half, Troubles { generations: 1, ..Troubles::default() }))
 }
 
 /// A new generation while fewer than `most` were begun for this turn, else hold.

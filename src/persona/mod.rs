@@ -14,5 +14,5 @@ pub mod usage;
 pub use brake::Brake;
 pub use budget::Budget;
 pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, decide};
-pub use ending::{Ending, Troubles, Verdict, verdict};
+pub use ending::{Ending, Troubles, Verdict, shorter, verdict};
 pub use usage::{RequestUsage, Usage};

@@ -62,7 +62,12 @@ impl Home {
 
     /// A running mind.
     pub(crate) fn mind(&self) -> Mind {
-        let (handle, run) = mind(self.config.clone(), self.persona.clone(), SCHEMA);
+        self.mind_with(SCHEMA)
+    }
+
+    /// A running mind that is configured with this reply schema.
+    pub(crate) fn mind_with(&self, schema: &'static str) -> Mind {
+        let (handle, run) = mind(self.config.clone(), self.persona.clone(), schema);
         let mut task = JoinSet::new();
         task.spawn(run);
         Mind { handle, task }

@@ -32,7 +32,10 @@ fn troubles_of(verdict: &Verdict) -> Option<(&Troubles, Option<Duration>)> {
             Some((troubles, Some(*after)))
         }
         Verdict::NewGeneration { troubles, .. } => Some((troubles, None)),
-        Verdict::Commit { .. } | Verdict::Hold { .. } | Verdict::StopAsking { .. } => None,
+        Verdict::Commit { .. }
+        | Verdict::Shorten { .. }
+        | Verdict::Hold { .. }
+        | Verdict::StopAsking { .. } => None,
     }
 }
 
@@ -42,6 +45,7 @@ fn short(verdict: &Verdict) -> String {
         Verdict::Again { after, .. } => format!("again {}", after.as_secs()),
         Verdict::Same { after, .. } => format!("same {}", after.as_secs()),
         Verdict::NewGeneration { .. } => "new".to_owned(),
+        Verdict::Shorten { .. } => "shorten".to_owned(),
         Verdict::Hold { .. } => "hold".to_owned(),
         Verdict::StopAsking { .. } => "stop".to_owned(),
     }
@@ -134,9 +138,20 @@ fn an_invalid_reply_is_told_twice_then_afresh_twice_then_held() {
 }
 
 #[test]
-fn too_long_begins_afresh_once() {
-    check("bb", "new, hold");
-    check("gb", "new, hold");
+fn too_long_begins_afresh_once_then_with_less() {
+    check("bb", "new, shorten");
+    check("gb", "new, shorten");
+    check("iib", "again 0, again 0, new");
+}
+
+#[test]
+fn mail_is_halved_until_it_is_one_message() {
+    let halves = std::iter::successors(Some((1..=11).collect::<Vec<u64>>()), |seqs| Some(shorter(seqs)?.0));
+    let lengths: Vec<usize> = halves.map(|seqs| seqs.len()).collect();
+    assert_eq!(lengths, [11, 6, 3, 2, 1]);
+    let (older, troubles) = shorter(&[4, 2, 9]).unwrap();
+    assert_eq!((older, troubles), (vec![4, 2], Troubles { generations: 1, ..Troubles::default() }));
+    assert_eq!(shorter(&[7]), None);
 }
 
 #[test]
@@ -201,7 +216,7 @@ proptest! {
     fn a_ladder_of_its_own_faults_leads_out(endings in prop::collection::vec("[fibg]", 16..17)) {
         let endings: Vec<Ending> = endings.iter().flat_map(|e| e.chars()).map(ending).collect();
         let (verdicts, _) = climb(endings);
-        let held = matches!(verdicts.last(), Some(Verdict::Hold { .. }));
+        let held = matches!(verdicts.last(), Some(Verdict::Hold { .. } | Verdict::Shorten { .. }));
         prop_assert!(held);
         prop_assert!(verdicts.len() <= 16);
     }

@@ -1,5 +1,6 @@
 //! The mind's contract on the real CLI with a loopback API, which watches the prompt cache in every test.
 
+mod care;
 mod endings;
 mod recovery;
 mod words;

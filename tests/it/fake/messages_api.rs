@@ -166,6 +166,11 @@ impl MessagesApi {
         self.shared.book().requests.clone()
     }
 
+    /// Takes what was wrong with requests so far, for tests that mean to break a prefix.
+    pub(crate) fn take_faults(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.book().faults)
+    }
+
     /// Its prompt cache forgets all, as after its time to live.
     pub(crate) fn forget(&self) {
         self.shared.book().cache.forget();

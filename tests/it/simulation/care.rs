@@ -8,7 +8,7 @@ use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ledger;
 use persona_bridge::persona::session::care::{Apply, Word};
-use persona_bridge::persona::{RequestUsage, Usage};
+use persona_bridge::persona::{Ending, RequestUsage, Usage};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -134,6 +134,49 @@ fn a_window_that_fills_is_left_in_time_with_the_same_mail() {
     assert_eq!(seams(&world), [4]);
     assert_eq!(refreshes(&world), [("watermark".to_owned(), 1)]);
     assert!(world.fed("eir")[3].words.contains("number-3;"), "the mail waits for the next session");
+}
+
+#[test]
+fn mail_that_is_too_long_by_itself_is_split_and_all_of_it_is_answered_in_order() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.settle.quiet = Duration::from_millis(100);
+    world.script = Arc::new(|_, words| match words.matches("(to you)").count() {
+        0..=3 => usual(),
+        4.. => Scripted { outcome: Outcome::Ends(Ending::TooLong), ..usual() },
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        for number in 0..11 {
+            stage.alice().say(&swarm, &format!("Eir, number-{number};"));
+        }
+        stage.until("all were fed", || stage.words("eir").contains("number-10;")).await;
+        stage.pass(2_000).await;
+        let answers = stage.home.bodies(&swarm, EIR);
+        let place =
+            |number: usize| answers.iter().position(|said| said.contains(&format!("number-{number};")));
+        let places: Vec<usize> = (0..11).filter_map(place).collect();
+        assert_eq!(places.len(), 11, "{answers:?}");
+        assert!(places.is_sorted(), "{answers:?}");
+        counts(&answers, &[("number-", 11)]);
+        counts(&stage.told(), &[("held", 0)]);
+    });
+    assert_eq!(world.store().counts().held, 0);
+}
+
+#[test]
+fn one_message_that_is_too_long_by_itself_is_held() {
+    let mut world = World::new(Flavour::Synapse);
+    world.stumbles([Outcome::Ends(Ending::TooLong), Outcome::Ends(Ending::TooLong)]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, a whole book");
+        stage.pass(3_000).await;
+        counts(
+            &stage.told(),
+            &[("session 2: the prompt is too long", 1), ("they are held: the prompt is too long", 1)],
+        );
+    });
+    assert_eq!(world.store().counts().held, 1);
 }
 
 #[test]
