@@ -280,9 +280,11 @@ pub(crate) async fn take_seat(
         Ok(members) => {
             shared.directory().set_members(&row.room, &members);
             shared.store.set_members(row.room.clone(), members, shared.clock.now()).await?;
+            shared.memberless().remove(&row.room);
         }
         Err(error) => {
-            tracing::debug!(room = %row.room, %error, "the members could not be read");
+            tracing::debug!(room = %row.room, %error, "the members could not be read; the next pass asks again");
+            shared.memberless().insert(row.room.clone());
             shared.directory().joined(&row.room, &user);
         }
     }

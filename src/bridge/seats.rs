@@ -9,7 +9,7 @@ use super::calls::Failed;
 use super::rooms::take_seat;
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig};
-use crate::conversation::{Lane, Membership, PersonaId};
+use crate::conversation::{Lane, Membership, PersonaId, Room};
 use crate::homeserver::client::{CallError, Identity};
 use crate::store::SeatRow;
 
@@ -83,10 +83,13 @@ async fn mark_direct(
     Ok(())
 }
 
-/// Her seat in a room whose members, as last read, do not list her: she was invited and has joined since.
+/// Her seat in a room whose members could not be read, or, as last read, do not list her: she was invited and has joined
+/// since.
 fn unlisted(shared: &Shared, persona: &PersonaConfig, room: &OwnedRoomId) -> Option<SeatRow> {
+    let unread = shared.memberless().contains(room);
     let directory = shared.directory();
-    let known = directory.room(room).filter(|known| !known.members.contains_key(&persona.persona.user))?;
+    let lacks = |known: &&Room| unread || !known.members.contains_key(&persona.persona.user);
+    let known = directory.room(room).filter(lacks)?;
     let lane = known.seats.get(&persona.persona.id)?.lane.clone();
     Some(SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None })
 }

@@ -94,6 +94,7 @@ pub(crate) struct Shared {
     identities: Mutex<BTreeMap<OwnedUserId, Identity>>,
     unjoined: Mutex<BTreeSet<(PersonaId, OwnedRoomAliasId)>>,
     marked_direct: Mutex<BTreeSet<(PersonaId, OwnedRoomId)>>,
+    memberless: Mutex<BTreeSet<OwnedRoomId>>,
     mode: Mutex<Mode>,
     /// Held while a user's `m.direct` is read and written.
     pub(crate) direct: tokio::sync::Mutex<()>,
@@ -154,6 +155,7 @@ impl Shared {
             identities: Mutex::default(),
             unjoined: Mutex::default(),
             marked_direct: Mutex::default(),
+            memberless: Mutex::default(),
             mode: Mutex::new(Mode::Masquerade),
             direct: tokio::sync::Mutex::default(),
             soft,
@@ -175,6 +177,11 @@ impl Shared {
     /// Configured rooms that could not be joined at start.
     pub(crate) fn unjoined(&self) -> MutexGuard<'_, BTreeSet<(PersonaId, OwnedRoomAliasId)>> {
         self.unjoined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rooms whose members could not be read when a Persona took her seat.
+    pub(crate) fn memberless(&self) -> MutexGuard<'_, BTreeSet<OwnedRoomId>> {
+        self.memberless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a direct room is known to be marked as such with the server.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ruma::{OwnedEventId, OwnedRoomId};
 
+use super::calls::unlimited;
 use super::shared::{SayTarget, Shared};
 use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories};
@@ -123,7 +124,8 @@ async fn context_lines(
     let identity = shared.identity(&persona.persona.user);
     let fed: BTreeSet<&OwnedEventId> = batch.deliveries.iter().map(|d| &d.event).collect();
     let limit = CONTEXT_LINES + u32::try_from(fed.len().min(60)).unwrap_or(60);
-    let Ok(page) = shared.client.newest(&identity, room, limit).await else { return Vec::new() };
+    let newest = unlimited(shared, || shared.client.newest(&identity, room, limit)).await;
+    let Ok(page) = newest else { return Vec::new() };
     let (mut events, _) = super::receive::read_page(&page.events);
     events.reverse();
     let directory = shared.directory();

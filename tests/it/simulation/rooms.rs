@@ -142,6 +142,47 @@ fn what_was_said_before_her_invite_is_context_and_never_mail() {
 }
 
 #[test]
+fn a_limit_costs_no_context() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.default_register = Some(RegisterName("swarm".into()));
+        world.play(async |stage| {
+            stage.swarm().await;
+            let room = stage.alice().create_room("old");
+            stage.alice().say(&room, "Eir, said long ago");
+            stage.alice().invite(&room, EIR);
+            stage.joins(&room, EIR).await;
+            stage.calm().await;
+            let messages = format!("/rooms/{room}/messages");
+            let limit = Fault::Limited(Duration::from_secs(2));
+            stage.home.fail_when(1, limit, move |seen| seen.path.ends_with(&messages));
+            stage.alice().say(&room, "Eir, new");
+            stage.said(&room, EIR, 1).await;
+        });
+        let words = world.words("eir");
+        assert!(words.contains("said long ago"), "{flavour:?}: {words}");
+    });
+}
+
+#[test]
+fn members_that_could_not_be_read_are_read_by_the_next_pass() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            stage.swarm().await;
+            let broken = Fault::Answer(500, String::new());
+            stage.home.fail_when(1, broken, |seen| seen.path.ends_with("/joined_members"));
+            let direct = stage.dm(&stage.alice(), EIR).await;
+            stage.pass(310_000).await;
+            stage.alice().say(&direct, "hello");
+            stage.said(&direct, EIR, 1).await;
+        });
+        let words = world.words("eir");
+        assert!(words.contains("dm with @alice:hs.test"), "{flavour:?}: {words}");
+    });
+}
+
+#[test]
 fn a_dm_is_known_by_its_invite_alone() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
