@@ -7,7 +7,7 @@ use super::shared::Shared;
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::Usage;
 use crate::persona::session::{
-    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Session, Usd,
+    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Meter, Session, Usd,
 };
 
 /// A Persona's entries that are not written down yet.
@@ -37,6 +37,23 @@ impl Keeper {
     /// A generation begins.
     pub(crate) fn begins(&mut self, generation: u32, why: &str) {
         self.note(EntryKind::Begun { generation, why: why.to_owned() });
+    }
+
+    /// Counts a ping that is over.
+    pub(crate) fn pinged(&mut self, session: &mut Session, usage: &Usage) {
+        let now = self.shared.clock.now();
+        if let Some((tokens, money)) = session.account.pinged(usage, now, &self.shared.config.prices) {
+            self.shared.spend().add(&self.persona, money.unwrap_or_default(), now);
+            self.note(EntryKind::Ping { generation: session.generation, tokens, money });
+        }
+    }
+
+    /// An idle period with pings is over, and the mail that came saved so much by them.
+    pub(crate) fn woken(&mut self, session: &Session, saved: Usd) {
+        let Meter { pings, pinged, .. } = session.account.meter;
+        if pings > 0 {
+            self.note(EntryKind::Warmth { generation: session.generation, pings, paid: pinged, saved });
+        }
     }
 
     /// What is to be written down now.

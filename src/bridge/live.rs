@@ -11,9 +11,9 @@ use super::slots::Grant;
 use super::spend;
 use super::turn::Turns;
 use crate::conversation::{LineId, Millis, PersonaId};
-use crate::mind::{MindCommand, MindEvent, MindHandle};
+use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
-use crate::persona::{Ending, MindState};
+use crate::persona::{Ending, MindState, Usage};
 
 /// A Persona's life.
 pub(crate) struct Live {
@@ -26,6 +26,10 @@ pub(crate) struct Live {
     /// Until when the budget holds her.
     over_budget: Option<Millis>,
     turns: Turns,
+    /// When her session is to be looked at.
+    look: Option<Millis>,
+    /// How her mind was before the ping that is asked.
+    before_ping: MindState,
 }
 
 impl Live {
@@ -36,7 +40,17 @@ impl Live {
     ) -> Result<Self, BridgeError> {
         let id = persona.persona.id.clone();
         let turns = Turns::load(shared.clone(), persona)?;
-        Ok(Self { shared, id, mind, state: MindState::Closed, refused: None, over_budget: None, turns })
+        Ok(Self {
+            shared,
+            id,
+            mind,
+            state: MindState::Closed,
+            refused: None,
+            over_budget: None,
+            turns,
+            look: None,
+            before_ping: MindState::Closed,
+        })
     }
 
     /// Runs until all is at rest after the first signal.
@@ -46,7 +60,7 @@ impl Live {
             self.ask_if_told();
             self.look_at_limits().await?;
             match decide(&self.situation()?) {
-                Step::Sleep(until) => self.sleep(until).await?,
+                Step::Sleep(until) => self.idle(until).await?,
                 Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
                 Step::Feed(_) => self.feed().await?,
                 Step::StopMind(how) => self.stop(how).await?,
@@ -115,6 +129,49 @@ impl Live {
     async fn close_if_spent(&mut self) -> Result<(), BridgeError> {
         if self.state == MindState::Idle && self.turns.is_child_spent() {
             self.stop(Stop::Idle).await?;
+        }
+        Ok(())
+    }
+
+    /// Sleeps, and looks at her session when it is time.
+    async fn idle(&mut self, until: Option<Millis>) -> Result<(), BridgeError> {
+        let is_due = self.look.take().is_some_and(|look| look <= self.shared.clock.now());
+        if !self.is_at_rest() {
+            return self.sleep(until).await;
+        }
+        if is_due && let Some(feed) = self.turns.ping()? {
+            return self.ping(feed).await;
+        }
+        self.look = self.turns.next_look()?;
+        self.sleep(until.into_iter().chain(self.look).min()).await
+    }
+
+    /// Whether she waits for mail and nothing else.
+    fn is_at_rest(&self) -> bool {
+        matches!(self.state, MindState::Idle | MindState::Closed)
+            && self.hold().is_none()
+            && !self.shared.soft.is_cancelled()
+    }
+
+    /// Has the cache used once, in the place of a living mind; where there is none, the cache may forget.
+    async fn ping(&mut self, feed: Feed) -> Result<(), BridgeError> {
+        if self.state == MindState::Closed && self.shared.slots.take(&self.id) != Grant::Granted {
+            return Ok(());
+        }
+        self.shared.slots.busy(&self.id);
+        self.before_ping = std::mem::replace(&mut self.state, MindState::Busy(feed.line));
+        self.command(MindCommand::Ping(Box::new(feed))).await
+    }
+
+    async fn pinged(&mut self, usage: &Usage) -> Result<(), BridgeError> {
+        self.turns.pinged(usage).await?;
+        if matches!(self.state, MindState::Busy(_)) {
+            self.state = std::mem::replace(&mut self.before_ping, MindState::Closed);
+            self.shared.slots.idle(&self.id, self.shared.clock.now());
+            if self.state == MindState::Closed {
+                self.shared.slots.give_back(&self.id);
+            }
+            self.shared.wake_all();
         }
         Ok(())
     }
@@ -188,6 +245,7 @@ impl Live {
                     self.close_if_spent().await?;
                 }
             }
+            Some(MindEvent::Pinged { usage }) => self.pinged(&usage).await?,
             Some(MindEvent::Exited { report }) => {
                 tracing::debug!(persona = %self.id, report, "mind closed");
                 self.state = MindState::Closed;

@@ -7,13 +7,14 @@ use super::books::Keeper;
 use super::shared::Shared;
 use super::{BridgeError, Mind, PersonaConfig, speech};
 use crate::conversation::reply::SCHEMA;
-use crate::conversation::{Delivery, LineId, PersonaId};
+use crate::conversation::{Delivery, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
 use crate::persona::Usage;
-use crate::persona::session::care::{Mark, Tasks};
+use crate::persona::session::care::{KeepWarm, Mark, Tasks};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
-    Added, Care, Fingerprint, Moment, Price, Reason, Session, Standing, Usd, care, marks, next_session,
+    Added, Care, Fingerprint, Moment, Policy, Price, Reason, Session, Standing, Usd, care, marks, next_look,
+    next_session,
 };
 use crate::store::Books;
 
@@ -55,10 +56,12 @@ impl Sessions {
     /// Mail is about to be fed: goes on with the session, or begins the next one and says why.
     pub(crate) async fn take_up(&mut self, mail: &[Delivery]) -> Result<(), BridgeError> {
         self.spent = false;
-        let Some(session) = &mut self.current else {
+        let saved = self.at(Added::default(), |standing, _| standing.saved_by_warmth())?;
+        let (Some(session), Some(saved)) = (&mut self.current, saved) else {
             self.renew("first");
             return Ok(());
         };
+        self.keeper.woken(session, saved);
         session.account.woken(self.shared.clock.now());
         let decided = match self.over.take() {
             Some(reason) => Some((Care::Refresh, reason)),
@@ -81,6 +84,29 @@ impl Sessions {
         tracing::info!(persona = %self.id, reason = reason.name(), "the process of her session is closed after the turn");
         self.spent = true;
         Ok(())
+    }
+
+    /// When the session is to be looked at while nobody says anything.
+    pub(crate) fn next_look(&self) -> Result<Option<Millis>, BridgeError> {
+        if self.shared.config.care.keep_warm == KeepWarm::Off || self.over.is_some() {
+            return Ok(None);
+        }
+        Ok(self.at(Added::default(), next_look)?.flatten())
+    }
+
+    /// The time of that look has come: whether the cache is to be used once, so that it stays warm.
+    pub(crate) fn wants_ping(&self) -> Result<bool, BridgeError> {
+        Ok(self
+            .ask(Moment::IdleDeadline, Added::default())?
+            .is_some_and(|(decided, _)| decided == Care::Ping))
+    }
+
+    /// A ping is over; it is written down at once, for no turn may follow.
+    pub(crate) async fn pinged(&mut self, usage: &Usage) -> Result<(), BridgeError> {
+        let Some(session) = &mut self.current else { return Ok(()) };
+        self.keeper.pinged(session, usage);
+        let books = self.books();
+        Ok(self.shared.store.book(&self.id, books).await?)
     }
 
     /// Whether the child of the session is of no more use until mail comes.
@@ -156,6 +182,20 @@ impl Sessions {
 
     /// Asks what is to be done; none where there is no session.
     fn ask(&self, moment: Moment, ahead: Added) -> Result<Option<(Care, Reason)>, BridgeError> {
+        let decided = self.at(ahead, |standing, policy| care(standing, moment, policy))?;
+        if let Some((decided, reason)) = decided {
+            let reason = reason.name();
+            tracing::debug!(persona = %self.id, ?moment, ?decided, reason, "her session was looked at");
+        }
+        Ok(decided)
+    }
+
+    /// Looks at how the session stands before a turn that adds so much; none where there is no session.
+    fn at<T>(
+        &self,
+        ahead: Added,
+        look: impl FnOnce(&Standing<'_>, &Policy) -> T,
+    ) -> Result<Option<T>, BridgeError> {
         let Some(session) = &self.current else { return Ok(None) };
         let (account, config) = (&session.account, &self.shared.config);
         let price = self.price(session);
@@ -177,9 +217,7 @@ impl Sessions {
             marks: marks(&session.fingerprint, &self.fingerprint),
             word: word.filter(|(generation, _)| *generation == session.generation).map(|(_, word)| word),
         };
-        let (decided, reason) = care(&standing, moment, &config.care);
-        tracing::debug!(persona = %self.id, ?moment, ?decided, reason = reason.name(), "her session was looked at");
-        Ok(Some((decided, reason)))
+        Ok(Some(look(&standing, &config.care)))
     }
 
     /// What the session's model costs.

@@ -27,9 +27,12 @@ impl Spend {
     pub(crate) fn of_ledger(entries: &[Entry], now: Millis) -> Self {
         let mut spend = Self { day: day_of(now), by_persona: BTreeMap::new() };
         for entry in entries {
-            if let EntryKind::Request(request) = &entry.kind {
-                spend.add(&entry.persona, request.money.unwrap_or_default(), entry.at);
-            }
+            let money = match &entry.kind {
+                EntryKind::Request(request) => request.money,
+                EntryKind::Ping { money, .. } => *money,
+                EntryKind::Warmth { .. } | EntryKind::Begun { .. } => None,
+            };
+            spend.add(&entry.persona, money.unwrap_or_default(), entry.at);
         }
         spend
     }

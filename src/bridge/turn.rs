@@ -17,7 +17,7 @@ use super::speech::{self, Spoken};
 use super::spend;
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
-use crate::mind::Feed;
+use crate::mind::{Feed, Purpose};
 use crate::persona::session::Usd;
 use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, shorter, verdict};
 use crate::store::{Books, Commit};
@@ -46,6 +46,37 @@ impl Turns {
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
         let reminded = Reminded::default();
         Ok(Self { shared, persona, prompt, open, sessions, presence, reminded })
+    }
+
+    /// When her session is to be looked at while nobody says anything.
+    pub(crate) fn next_look(&self) -> Result<Option<Millis>, BridgeError> {
+        if self.open.is_some() { Ok(None) } else { self.sessions.next_look() }
+    }
+
+    /// The line that uses the cache once, so that it stays warm, if that is to be done now.
+    pub(crate) fn ping(&self) -> Result<Option<Feed>, BridgeError> {
+        let Some(session) = self.sessions.current().filter(|_| self.open.is_none()).cloned() else {
+            return Ok(None);
+        };
+        if !self.sessions.wants_ping()? {
+            return Ok(None);
+        }
+        Ok(Some(Feed {
+            line: LineId::derive(draw_turn(), 1),
+            must_exist: true,
+            session,
+            prompt: self.prompt.clone(),
+            whole: prompt::PING.to_owned(),
+            again: String::new(),
+            earlier: Vec::new(),
+            purpose: Purpose::Answer,
+            now: self.shared.clock.now(),
+        }))
+    }
+
+    /// A ping is over.
+    pub(crate) async fn pinged(&mut self, usage: &Usage) -> Result<(), BridgeError> {
+        self.sessions.pinged(usage).await
     }
 
     /// Whether her child is of no more use until mail comes.

@@ -190,10 +190,23 @@ pub struct Budget {
 pub struct Session {
     /// When a change of what sessions are begun with takes effect.
     pub apply: Option<Apply>,
+    /// Whether an expiring session is pinged.
+    pub keep_warm: Option<KeepWarm>,
     /// How much of the context window may be full.
     pub watermark: Option<f64>,
     /// For how long the files of earlier sessions are kept.
     pub archive_keep: Option<Span>,
+}
+
+/// Whether an expiring session is pinged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepWarm {
+    /// Never.
+    #[default]
+    Off,
+    /// Where her own gaps say that it pays.
+    Auto,
 }
 
 /// When a change takes effect.

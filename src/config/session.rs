@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::file::{Apply, File};
+use super::file::{Apply, File, KeepWarm};
 use super::reading::Reading;
 use crate::persona::session::Policy;
 use crate::persona::session::care;
@@ -16,7 +16,11 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
         Apply::Cheap => care::Apply::AtCheapPoint,
         Apply::Now => care::Apply::Now,
     };
-    Policy { apply, watermark: watermark(file, reading), ..Policy::default() }
+    let keep_warm = match file.session.keep_warm.unwrap_or_default() {
+        KeepWarm::Off => care::KeepWarm::Off,
+        KeepWarm::Auto => care::KeepWarm::Auto,
+    };
+    Policy { apply, keep_warm, watermark: watermark(file, reading), ..Policy::default() }
 }
 
 /// For how long the files of earlier sessions are kept.

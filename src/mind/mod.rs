@@ -26,6 +26,9 @@ pub struct MindHandle {
 pub enum MindCommand {
     /// Feed one line; a process is started or resumed if none lives. One line is in flight at a time.
     Feed(Box<Feed>),
+    /// Read the session's prefix once, in a fork of it that is thrown away, so that the cache keeps it; the session and its
+    /// process, if one lives, stay as they are. Answered by [`MindEvent::Pinged`].
+    Ping(Box<Feed>),
     /// Stop the process, if one lives; answered by [`MindEvent::Exited`] in any case.
     Stop(Stop),
 }
@@ -83,6 +86,11 @@ pub enum MindEvent {
         from_record: bool,
         /// Whether no process lives any more: [`MindEvent::Exited`] follows, and nothing is to be fed before it.
         closed: bool,
+    },
+    /// A ping is over.
+    Pinged {
+        /// What it used; no request where it did not reach the API.
+        usage: Usage,
     },
     /// No process lives any more.
     Exited {

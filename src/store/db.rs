@@ -180,6 +180,11 @@ impl Store {
         let persona = persona.clone();
         self.write(move |tx| turns::write(tx, &persona, turn, books, withdrawn)).await
     }
+    /// Writes down what is new about a session, beside any turn.
+    pub async fn book(&self, persona: &PersonaId, books: Books) -> Result<()> {
+        let persona = persona.clone();
+        self.write(move |tx| turns::book(tx, &persona, books)).await
+    }
     /// What an operator said of a session, with the generation that it was said of.
     pub fn word(&self, persona: &PersonaId) -> Result<Option<(u32, Word)>> {
         self.read(|view| sessions::word(view, persona))

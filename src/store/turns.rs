@@ -109,7 +109,7 @@ pub(super) fn release(tx: &mut Tx<'_>, persona: Option<&PersonaId>) -> Result<u6
 }
 
 /// Writes down what is new about a session.
-fn book(tx: &mut Tx<'_>, persona: &PersonaId, books: Books) -> Result<()> {
+pub(super) fn book(tx: &mut Tx<'_>, persona: &PersonaId, books: Books) -> Result<()> {
     if let Some(session) = books.session {
         sessions::put(tx, persona, session)?;
     }

@@ -65,7 +65,12 @@ async fn stand_in(role: &str) {
         match mind.handle.events.recv().await {
             Some(MindEvent::Heard { .. }) => println!("\nheard"),
             Some(MindEvent::TurnEnded { .. }) => println!("\nended"),
-            Some(MindEvent::Exited { .. } | MindEvent::Poisoned { .. } | MindEvent::Notice { .. }) => {}
+            Some(
+                MindEvent::Exited { .. }
+                | MindEvent::Pinged { .. }
+                | MindEvent::Poisoned { .. }
+                | MindEvent::Notice { .. },
+            ) => {}
             None => return,
         }
     }

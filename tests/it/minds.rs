@@ -149,6 +149,16 @@ impl Mind {
         self.turn_end(line).await
     }
 
+    /// Pings and waits for what it used.
+    pub(crate) async fn ping(&mut self, feed: Feed) -> Usage {
+        self.send(MindCommand::Ping(Box::new(feed))).await;
+        loop {
+            if let MindEvent::Pinged { usage } = self.event().await {
+                return usage;
+            }
+        }
+    }
+
     /// Waits for the end of a line's turn.
     pub(crate) async fn turn_end(&mut self, wanted: LineId) -> Ended {
         let (mut heard, mut notices, mut alarms) = (false, Vec::new(), Vec::new());
@@ -164,7 +174,7 @@ impl Mind {
                 }
                 MindEvent::Notice { text } => notices.push(text),
                 MindEvent::Poisoned { reason } => alarms.push(reason),
-                MindEvent::Exited { .. } => {}
+                MindEvent::Exited { .. } | MindEvent::Pinged { .. } => {}
             }
         }
     }

@@ -35,6 +35,9 @@ pub const RETRY: &str = "(retry)";
 pub const SEAM: &str =
     "# your next session begins here: what you heard and said in the one before it is out of your sight";
 
+/// Asked in a throw-away copy of her session, for the cache's sake.
+pub const PING: &str = "# nothing was said; the bridge keeps your session warm. Answer with empty lists.";
+
 /// The label in [`Surroundings::labels`] of an event that she sent herself.
 pub const OWN: &str = "yours";
 

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use super::Config;
 use super::manner::Manner;
 use crate::conversation::PersonaId;
@@ -117,6 +119,8 @@ pub(super) enum Opening {
     Resume,
     /// A known one whose last line waits for its answer: it is run again by the CLI itself.
     ResumeInterrupted,
+    /// A copy of a known one, under another id.
+    Fork(Uuid),
 }
 
 /// Checks that no folder from `path` upwards is a git tree, whose state the CLI would put before her words.
@@ -178,6 +182,9 @@ pub(super) fn arguments(
     all.extend(["--json-schema".into(), OsString::from(schema)]);
     let flag = if opening == Opening::Begin { "--session-id" } else { "--resume" };
     all.extend([flag.into(), OsString::from(session.id.to_string())]);
+    if let Opening::Fork(id) = opening {
+        all.extend(["--fork-session".into(), "--session-id".into(), OsString::from(id.to_string())]);
+    }
     all
 }
 
@@ -215,8 +222,6 @@ pub(super) fn start_environment(config: &Config, opening: Opening) -> Vec<(&'sta
 #[cfg(test)]
 pub(super) mod tests {
     use std::time::Duration;
-
-    use uuid::Uuid;
 
     use super::*;
     use crate::conversation::Millis;

@@ -104,7 +104,7 @@ impl Process {
         owner.started(group)?;
         let (input, stdout) = child.stdin.take().zip(child.stdout.take()).ok_or_else(gone)?;
         let output = Lines { stdout: BufReader::with_capacity(64 * 1024, stdout), partial: Vec::new() };
-        let session = start.session.id;
+        let session = if let Opening::Fork(id) = start.opening { id } else { start.session.id };
         Ok(Self {
             child,
             group,
@@ -125,6 +125,11 @@ impl Process {
         let since_last = outcome.cost_since_last.unwrap_or(outcome.total_cost_usd - self.spent);
         self.spent = outcome.total_cost_usd;
         since_last.max(0.0)
+    }
+
+    /// Its group.
+    pub(super) fn group(&self) -> Pid {
+        self.group
     }
 
     /// Resident memory of the CLI below the guard, in bytes.

@@ -67,7 +67,7 @@ async fn follow(
             biased;
             command = commands.recv() => match command {
                 Some(MindCommand::Stop(_)) | None => return (TurnEnd::Stopped(Stop::Busy), None),
-                Some(MindCommand::Feed(feed)) => {
+                Some(MindCommand::Feed(feed) | MindCommand::Ping(feed)) => {
                     turned_away(feed.line, events).await;
                     continue;
                 }

@@ -118,6 +118,11 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
         loop {
             match self.commands.recv().await.ok_or(Abandoned)? {
                 MindCommand::Feed(feed) => self.turn(*feed).await?,
+                MindCommand::Ping(feed) => {
+                    let Scripted { thinking, usage, .. } = (self.script)(&feed.whole, self.thoughts);
+                    tokio::time::sleep(thinking).await;
+                    self.tell(MindEvent::Pinged { usage }).await?;
+                }
                 MindCommand::Stop(_) => self.exited("stopped").await?,
             }
         }
@@ -254,7 +259,9 @@ async fn stop(commands: &mut Receiver<MindCommand>) -> Result<(), Abandoned> {
     loop {
         match commands.recv().await.ok_or(Abandoned)? {
             MindCommand::Stop(_) => return Ok(()),
-            MindCommand::Feed(feed) => tracing::error!(line = %feed.line, "a line was fed beside another"),
+            MindCommand::Feed(feed) | MindCommand::Ping(feed) => {
+                tracing::error!(line = %feed.line, "a line was fed beside another")
+            }
         }
     }
 }

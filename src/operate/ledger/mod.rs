@@ -28,6 +28,12 @@ pub struct Sum {
     pub money: Usd,
     /// Requests whose money is unknown.
     pub unpriced: u64,
+    /// Pings that kept the cache warm; their tokens and money are in the sums.
+    pub pings: u64,
+    /// What pings were worth beyond their price, over idle periods in which they were.
+    pub saved: Usd,
+    /// What pings cost beyond their worth, over the other idle periods.
+    pub lost: Usd,
     /// Generations that followed another, by why.
     pub refreshes: BTreeMap<String, u64>,
 }
@@ -53,6 +59,14 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
                 sum.turns += u64::from(is_new);
                 sum.request(request);
             }
+            EntryKind::Ping { tokens, money, .. } => {
+                sum.pings += 1;
+                sum.used(tokens, *money);
+            }
+            EntryKind::Warmth { paid, saved, .. } => {
+                sum.saved += saved.minus(*paid);
+                sum.lost += paid.minus(*saved);
+            }
             EntryKind::Begun { generation: ..=1, .. } => {}
             EntryKind::Begun { why, .. } => *sum.refreshes.entry(why.clone()).or_default() += 1,
         }
@@ -63,15 +77,19 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
 impl Sum {
     fn request(&mut self, request: &Request) {
         self.requests += 1;
-        let (all, one) = (&mut self.tokens, &request.tokens);
+        self.expected += request.expected;
+        *self.verdicts.entry(request.verdict).or_default() += 1;
+        self.used(&request.tokens, request.money);
+    }
+
+    fn used(&mut self, one: &Tokens, money: Option<Usd>) {
+        let all = &mut self.tokens;
         all.input += one.input;
         all.read += one.read;
         all.written_5m += one.written_5m;
         all.written_1h += one.written_1h;
         all.output += one.output;
-        self.expected += request.expected;
-        *self.verdicts.entry(request.verdict).or_default() += 1;
-        match request.money {
+        match money {
             Some(money) => self.money += money,
             None => self.unpriced += 1,
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
-/// "unpriced", "refreshes": {REASON: COUNT}}}}`; money in USD, times in milliseconds since 1970.
+/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}}}}`; money in USD, times in milliseconds since 1970.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
     json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })
@@ -32,6 +32,7 @@ fn of(sum: &Sum) -> Value {
         "money": sum.money.dollars(),
         "unpriced": sum.unpriced,
         "refreshes": sum.refreshes,
+        "pings": { "count": sum.pings, "saved": sum.saved.dollars(), "lost": sum.lost.dollars() },
     })
 }
 
@@ -67,6 +68,9 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
     let _ = writeln!(text, "  cache   {}", or_none(&verdicts.collect::<Vec<_>>()));
     let refreshes = sum.refreshes.iter().map(|(why, count)| format!("{count} {why}"));
     let _ = writeln!(text, "  refresh {}", or_none(&refreshes.collect::<Vec<_>>()));
+    if sum.pings > 0 {
+        let _ = writeln!(text, "  pings   {}, which saved {} and lost {}", sum.pings, sum.saved, sum.lost);
+    }
 }
 
 fn or_none(parts: &[String]) -> String {

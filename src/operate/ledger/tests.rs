@@ -51,6 +51,23 @@ fn what_is_older_is_left_out_and_a_turn_is_counted_once() {
 }
 
 #[test]
+fn pings_are_weighed_by_idle_period() {
+    let ping = |money| EntryKind::Ping {
+        generation: 1,
+        tokens: Tokens { read: 100, ..Tokens::default() },
+        money: Some(Usd(money)),
+    };
+    let warmth =
+        |paid, saved| EntryKind::Warmth { generation: 1, pings: 1, paid: Usd(paid), saved: Usd(saved) };
+    let kinds = [ping(3), warmth(3, 10), ping(3), ping(3), warmth(6, 0)];
+    let ledger = sum(&kinds.map(|kind| entry("eir", 1, kind)), Millis(0));
+    let eir = &ledger.personas[&PersonaId("eir".into())];
+    assert_eq!((eir.pings, eir.saved, eir.lost), (3, Usd(7), Usd(6)));
+    assert_eq!((eir.money, eir.tokens.read, eir.requests, eir.turns), (Usd(9), 300, 0, 0));
+    assert!(text(&ledger).contains("  pings   3, which saved 0.0000 USD and lost 0.0000 USD\n"));
+}
+
+#[test]
 fn it_reads_as_text() {
     let expected = "\
 brage: 1 turns, 1 requests, 0.0020 USD
@@ -80,6 +97,7 @@ fn it_reads_as_json() {
         "money": 0.002,
         "unpriced": 0,
         "refreshes": {},
+        "pings": {"count": 0, "saved": 0.0, "lost": 0.0},
     });
     assert_eq!(found["personas"]["brage"], expected);
 }

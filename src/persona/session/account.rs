@@ -73,6 +73,17 @@ impl Account {
         self.meter.woken();
     }
 
+    /// Counts a ping that ended at a time: its tokens, and what it cost where the price is known.
+    pub fn pinged(&mut self, usage: &Usage, now: Millis, prices: &Prices) -> Option<(Tokens, Option<Usd>)> {
+        let request = usage.requests.first()?;
+        let tokens = tokens(request);
+        let known = prices.find(&request.model).map(|price| price.cost(&tokens));
+        let cost = known.unwrap_or_else(|| Price::unknown(&request.model).cost(&tokens));
+        self.meter.ping(cost);
+        self.used = Some(now);
+        Some((tokens, known))
+    }
+
     /// What the account of the next session begins with: her habits, and what was measured of what sessions share.
     pub fn carried(&self) -> Self {
         let meter = Meter { shared: self.meter.shared, ..Meter::default() };

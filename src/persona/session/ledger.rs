@@ -56,6 +56,26 @@ pub struct Entry {
 pub enum EntryKind {
     /// A request was answered.
     Request(Request),
+    /// The cache was used to keep a session warm.
+    Ping {
+        /// The generation of the session.
+        generation: u32,
+        /// What it used.
+        tokens: Tokens,
+        /// What it cost, where the model's price is known.
+        money: Option<Usd>,
+    },
+    /// An idle period with pings is over.
+    Warmth {
+        /// The generation of the session.
+        generation: u32,
+        /// How many pings there were.
+        pings: u32,
+        /// What they cost.
+        paid: Usd,
+        /// What the mail that came saved by them: nothing where it came too late.
+        saved: Usd,
+    },
     /// A generation began.
     Begun {
         /// Which.

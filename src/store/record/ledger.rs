@@ -22,6 +22,8 @@ pub(in crate::store) struct EntryForm {
 #[serde(rename_all = "snake_case")]
 enum EntryKindForm {
     Request(Box<RequestForm>),
+    Ping { generation: u32, tokens: TokensForm, nanodollars: Option<u64> },
+    Warmth { generation: u32, pings: u32, paid: u64, saved: u64 },
     Begun { generation: u32, why: String },
 }
 
@@ -109,6 +111,14 @@ impl From<Entry> for EntryForm {
     fn from(entry: Entry) -> Self {
         let kind = match entry.kind {
             EntryKind::Request(request) => EntryKindForm::Request(Box::new(request.into())),
+            EntryKind::Ping { generation, tokens, money } => EntryKindForm::Ping {
+                generation,
+                tokens: tokens.into(),
+                nanodollars: money.map(|money| money.0),
+            },
+            EntryKind::Warmth { generation, pings, paid, saved } => {
+                EntryKindForm::Warmth { generation, pings, paid: paid.0, saved: saved.0 }
+            }
             EntryKind::Begun { generation, why } => EntryKindForm::Begun { generation, why },
         };
         Self { persona: entry.persona.0, at: entry.at.0, kind }
@@ -119,6 +129,12 @@ impl From<EntryForm> for Entry {
     fn from(form: EntryForm) -> Self {
         let kind = match form.kind {
             EntryKindForm::Request(request) => EntryKind::Request((*request).into()),
+            EntryKindForm::Ping { generation, tokens, nanodollars } => {
+                EntryKind::Ping { generation, tokens: tokens.into(), money: nanodollars.map(Usd) }
+            }
+            EntryKindForm::Warmth { generation, pings, paid, saved } => {
+                EntryKind::Warmth { generation, pings, paid: Usd(paid), saved: Usd(saved) }
+            }
             EntryKindForm::Begun { generation, why } => EntryKind::Begun { generation, why },
         };
         Self { persona: PersonaId(form.persona), at: Millis(form.at), kind }
@@ -127,14 +143,13 @@ impl From<EntryForm> for Entry {
 
 impl From<Request> for RequestForm {
     fn from(request: Request) -> Self {
-        let Tokens { input, read, written_5m, written_1h, output } = request.tokens;
         Self {
             generation: request.generation,
             turn: request.turn,
             attempt: request.attempt,
             number: request.number,
             model: request.model,
-            tokens: TokensForm { input, read, written_5m, written_1h, output },
+            tokens: request.tokens.into(),
             new: request.new,
             expected: request.expected,
             gap_ms: request.gap.map(ms),
@@ -149,14 +164,13 @@ impl From<Request> for RequestForm {
 
 impl From<RequestForm> for Request {
     fn from(form: RequestForm) -> Self {
-        let TokensForm { input, read, written_5m, written_1h, output } = form.tokens;
         Self {
             generation: form.generation,
             turn: form.turn,
             attempt: form.attempt,
             number: form.number,
             model: form.model,
-            tokens: Tokens { input, read, written_5m, written_1h, output },
+            tokens: form.tokens.into(),
             new: form.new,
             expected: form.expected,
             gap: form.gap_ms.map(Duration::from_millis),
@@ -166,6 +180,20 @@ impl From<RequestForm> for Request {
             first_token: form.first_token_ms.map(Duration::from_millis),
             rss: form.rss,
         }
+    }
+}
+
+impl From<Tokens> for TokensForm {
+    fn from(tokens: Tokens) -> Self {
+        let Tokens { input, read, written_5m, written_1h, output } = tokens;
+        Self { input, read, written_5m, written_1h, output }
+    }
+}
+
+impl From<TokensForm> for Tokens {
+    fn from(form: TokensForm) -> Self {
+        let TokensForm { input, read, written_5m, written_1h, output } = form;
+        Self { input, read, written_5m, written_1h, output }
     }
 }
 

@@ -73,6 +73,12 @@ fn forms_of_the_ledger_stay_as_they_are() {
     for verdict in ["first", "rebuilt", "expired", "broken"] {
         check::<EntryForm>(&request.replace("hit", verdict));
     }
+    check::<EntryForm>(
+        r#"{"persona":"eir","at":3,"kind":{"ping":{"generation":2,"tokens":{"input":1,"read":2,"written_5m":3,"written_1h":4,"output":5},"nanodollars":6}}}"#,
+    );
+    check::<EntryForm>(
+        r#"{"persona":"eir","at":3,"kind":{"warmth":{"generation":2,"pings":1,"paid":6,"saved":9}}}"#,
+    );
     check::<EntryForm>(r#"{"persona":"eir","at":3,"kind":{"begun":{"generation":2,"why":"model changed"}}}"#);
 }
 

@@ -1,6 +1,7 @@
 //! One session after the other on the real CLI, and what a change of what it is resumed with does to the prompt cache.
 
 use persona_bridge::conversation::Millis;
+use persona_bridge::conversation::prompt::PING;
 use persona_bridge::mind::claude::{Config, Resuming, fingerprint, prune};
 use persona_bridge::persona::decide::Stop;
 use persona_bridge::persona::session::{
@@ -8,7 +9,7 @@ use persona_bridge::persona::session::{
 };
 
 use super::real;
-use crate::fake::messages_api::MessagesApi;
+use crate::fake::messages_api::{Answer, MessagesApi};
 use crate::minds::{Ended, Home, Mind, SCHEMA, feed, line, session};
 
 const VERSION: &str = "2.1.332";
@@ -179,4 +180,33 @@ async fn the_next_session_puts_the_file_of_the_one_before_aside_and_knows_nothin
     let later = Millis(feed(&next, 4, "").now.0 + 1);
     assert!(prune(&home.config, &home.persona, later).unwrap() >= 1);
     assert_eq!(files(&home), [format!("{}.jsonl", next.id)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ping_reads_the_sessions_prefix_and_leaves_its_file_and_its_process_as_they_are() {
+    let Some((home, api)) = real().await else { return };
+    let mut mind = home.mind();
+    let mut session = session(1);
+    api.script([Answer::say("yes")]);
+    let first = mind.feed(feed(&session, 1, &long("one;"))).await;
+    let prefix = first.usage.requests[0].prefix();
+    session.last_committed = Some(line(1));
+    for closed in [false, true] {
+        if closed {
+            mind.stop(Stop::Idle).await;
+        }
+        let file = home.session_file(&session).unwrap();
+        let before = std::fs::read(&file).unwrap();
+        let usage = mind.ping(feed(&session, 90 + u32::from(closed), PING)).await;
+        let [request] = usage.requests.as_slice() else { panic!("{usage:?}") };
+        assert!(request.cache_read >= prefix, "{request:?} of {prefix}");
+        assert!(request.written_5m < 500, "{request:?}");
+        assert!(std::fs::read(&file).unwrap() == before, "the file is as it was");
+        assert_eq!(files(&home), [format!("{}.jsonl", session.id)], "the fork is thrown away");
+    }
+    let second = mind.feed(feed(&session, 2, "[mail]\ntwo;")).await;
+    assert_eq!(second.said(), "echo [mail]\ntwo;");
+    assert!(second.usage.requests[0].cache_read >= prefix, "{second:?}");
+    let asked = api.requests().pop().unwrap().body["messages"].to_string();
+    assert!(!asked.contains("keeps your session warm"), "she knows nothing of it");
 }

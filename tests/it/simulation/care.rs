@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use persona_bridge::bridge::orders::{Order, carry_out};
+use persona_bridge::conversation::prompt::PING;
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ledger;
-use persona_bridge::persona::session::care::{Apply, Word};
+use persona_bridge::persona::session::Usd;
+use persona_bridge::persona::session::care::{Apply, KeepWarm, Word};
 use persona_bridge::persona::{Ending, RequestUsage, Usage};
 use serde_json::json;
 use tokio::time::Instant;
@@ -50,7 +52,17 @@ struct Cache {
 
 impl Cache {
     fn count(&mut self, words: &str) -> RequestUsage {
+        let is_ping = words == PING;
         let is_warm = self.used.is_some_and(|used| used.elapsed() < Duration::from_secs(300));
+        if is_ping {
+            self.used = Some(Instant::now());
+            return RequestUsage {
+                cache_read: self.prefix,
+                written_5m: 30,
+                output: 20,
+                ..RequestUsage::default()
+            };
+        }
         let begins = self.used.is_none() || words.starts_with(SEAM);
         let (held, prompt) = if begins { (SHARED, FIRST) } else { (self.prefix, self.prefix + TURN) };
         (self.prefix, self.used) = (prompt, Some(Instant::now()));
@@ -125,6 +137,44 @@ fn a_cold_session_is_not_written_again() {
     });
     assert_eq!(seams(&world), [3]);
     assert_eq!(refreshes(&world), [("cold".to_owned(), 1)]);
+}
+
+/// Mail comes every eight minutes, so that the cache forgets between; answers how it went from the sixth on.
+fn every_eight_minutes(keep_warm: KeepWarm) -> (World, usize) {
+    let mut world = counted(200_000);
+    world.config.care.keep_warm = keep_warm;
+    world.play(async |stage| {
+        for number in 0..8 {
+            talk(stage, &format!("number-{number};")).await;
+            stage.pass(480_000).await;
+        }
+    });
+    let late = seams(&world).into_iter().filter(|number| *number > 6).count();
+    (world, late)
+}
+
+#[test]
+fn who_comes_back_soon_enough_is_kept_warm_by_pings_that_tell_what_they_saved() {
+    let (world, refreshed) = every_eight_minutes(KeepWarm::Auto);
+    assert_eq!(refreshed, 0);
+    let fed = world.fed("eir");
+    let pings: Vec<u64> = fed.iter().filter(|fed| fed.words == PING).map(|fed| fed.at).collect();
+    let entries = world.store().ledger(Millis(0)).expect("the ledger");
+    let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
+    assert_eq!(sum.pings, pings.len() as u64);
+    assert!(sum.pings >= 3 && sum.saved > Usd(0), "{sum:?}");
+    // Each comes just before the cache forgets what was used last.
+    let after = |ping: u64| fed.iter().map(|fed| fed.at).filter(|at| *at < ping).max().expect("a turn");
+    assert!(pings.iter().all(|ping| (280_000..300_000).contains(&(ping - after(*ping)))), "{pings:?}");
+    let swarm = super::stage::swarm(&world.home).expect("the swarm");
+    assert_eq!(world.home.bodies(&swarm, EIR).len(), 8, "nobody hears of it");
+}
+
+#[test]
+fn nobody_is_pinged_unless_the_operator_says_so() {
+    let (world, refreshed) = every_eight_minutes(KeepWarm::Off);
+    assert_eq!(refreshed, 2);
+    counts(&[world.words("eir")], &[(PING, 0)]);
 }
 
 #[test]
