@@ -1,4 +1,6 @@
-//! The ledger of a real claude's requests, asked for beside the running bridge and after it.
+//! What operators ask and order of a real claude's sessions, asked for beside the running bridge and after it.
+
+use std::collections::BTreeSet;
 
 use persona_bridge::demo::homeserver::Kind;
 use serde_json::{Value, json};
@@ -45,6 +47,37 @@ async fn each_request_of_the_real_claude_stands_in_the_ledger() {
     assert!(ok && text.starts_with("eir: 2 turns, 2 requests, 0."), "{text}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_refreshes_a_real_session_beside_the_running_bridge_and_without_it() {
+    let test = "an_operator_refreshes_a_real_session_beside_the_running_bridge_and_without_it";
+    let Some(server) = servers::server(Kind::Synapse, test).await else { return };
+    let mind = Mind::start().await;
+    let Some(setup) = mind.setup(&server) else { return };
+    let mut bridge = Bridge::spawn(&server, &setup).await;
+    let mut alice = User::register(&server, "alice").await;
+    let room = alice.join(&alias("swarm")).await;
+    let eir = persona("eir");
+    for number in 1..=3 {
+        alice.say_to(&room, &eir, &format!("and {}?", word(number))).await;
+        wait_for_answers(&mut alice, &room, &eir, number as usize).await;
+        if number == 2 {
+            bridge.stop().await;
+        }
+        let (ok, said) = call(&bridge, "refresh", &["--persona", "eir"]).await;
+        assert!(ok && said == format!("the next mail begins session {} of eir\n", number + 1), "{said}");
+        if number == 2 {
+            bridge.restart().await;
+        }
+    }
+    let sessions: BTreeSet<String> = mind.api.requests().into_iter().map(|asked| asked.session).collect();
+    assert_eq!(sessions.len(), 3);
+    let sum = ledger(&bridge, &["--json"]).await["personas"]["eir"].clone();
+    assert_eq!((&sum["turns"], &sum["refreshes"]), (&json!(3), &json!({"operator": 2})), "{sum}");
+    // The next session finds what sessions share in the cache.
+    assert_eq!(sum["verdicts"], json!({"first": 1, "rebuilt": 2}), "{sum}");
+    assert!(sum["tokens"]["cache_read"].as_u64().is_some_and(|read| read > 500), "{sum}");
+}
+
 async fn ledger(bridge: &Bridge, arguments: &[&str]) -> Value {
     let (ok, said) = run(bridge, arguments).await;
     assert!(ok, "{said}");
@@ -52,8 +85,12 @@ async fn ledger(bridge: &Bridge, arguments: &[&str]) -> Value {
 }
 
 async fn run(bridge: &Bridge, arguments: &[&str]) -> (bool, String) {
+    call(bridge, "ledger", arguments).await
+}
+
+async fn call(bridge: &Bridge, name: &str, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(PROGRAM);
-    command.args(["ledger", "--config", "config.toml"]).args(arguments).current_dir(&bridge.dir);
+    command.args([name, "--config", "config.toml"]).args(arguments).current_dir(&bridge.dir);
     let output = command.kill_on_drop(true).output().await.unwrap();
     let said = if output.status.success() { output.stdout } else { output.stderr };
     (output.status.success(), String::from_utf8(said).unwrap())
