@@ -1,5 +1,6 @@
 //! What a real claude's reply remembers: taken, stored, before her in her next session, and shown to operators.
 
+use persona_bridge::conversation::prompt::SEAM;
 use persona_bridge::demo::homeserver::Kind;
 use serde_json::json;
 use tokio::process::Command;
@@ -45,7 +46,8 @@ async fn what_the_real_claude_remembers_stands_in_the_next_sessions_first_reques
     assert!(!requests[0].words().contains("# you remember"));
     let words = requests[1].words();
     let (memories, mail) = words.split_once("# mail for you").unwrap();
-    assert!(memories.starts_with("# you remember\nn1 ") && memories.ends_with(&line), "{words}");
+    let begin = format!("{SEAM}\n# you remember\nn1 ");
+    assert!(memories.starts_with(&begin) && memories.ends_with(&line), "{words}");
     assert!(mail.contains("w0002?") && !mail.contains("Tom"), "{words}");
 
     bridge.stop().await;
