@@ -137,6 +137,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         )]),
         default_register: None,
         dm_memories: Default::default(),
+        trim_over: usize::MAX,
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
         reconcile: Duration::from_secs(3600),

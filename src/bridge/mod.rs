@@ -35,6 +35,8 @@ pub struct Config {
     pub permissions: Permissions,
     /// Where memories of direct rooms may be recalled.
     pub dm_memories: DmMemories,
+    /// The longest message that is shown in whole, in bytes.
+    pub trim_over: usize,
     /// When addressed mail is due.
     pub settle: Settle,
     /// How often every room is read back.

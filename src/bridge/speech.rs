@@ -73,7 +73,27 @@ pub(crate) async fn surroundings(
         }
     }
     let begins_anew = first && session.generation > 1;
-    Ok(Surroundings { rooms, labels, context, memories, begins_anew, now: shared.clock.now() })
+    let (trim_over, whole) = trimming(shared, id, batch)?;
+    Ok(Surroundings {
+        rooms,
+        labels,
+        context,
+        memories,
+        trim_over,
+        whole,
+        begins_anew,
+        now: shared.clock.now(),
+    })
+}
+
+/// From which length on a message of a batch is shown in part, and which in whole nevertheless.
+fn trimming(
+    shared: &Shared,
+    persona: &PersonaId,
+    batch: &Batch,
+) -> Result<(Option<usize>, BTreeSet<u64>), BridgeError> {
+    let seqs: Vec<u64> = batch.deliveries.iter().map(|delivery| delivery.seq).collect();
+    Ok((Some(shared.config.trim_over), shared.store.whole(persona, &seqs)?))
 }
 
 fn referred(delivery: &crate::conversation::Delivery) -> impl Iterator<Item = OwnedEventId> {
@@ -234,5 +254,7 @@ fn allowance(
         let known = directory.room(room).map(|known| label(known, persona, &turn.lane));
         rooms.insert(room.clone(), known.into_iter().collect());
     }
-    Ok((Allowance { memories, ..reply::allowance(&batch, rooms, heard) }, closed))
+    let (trim_over, whole) = trimming(shared, id, &batch)?;
+    let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, ..Surroundings::default() });
+    Ok((Allowance { memories, parts, ..reply::allowance(&batch, rooms, heard) }, closed))
 }

@@ -111,12 +111,15 @@ impl Turns {
         self.write(turn).await
     }
 
-    /// The mail that goes into the next turn of a lane, in the order in which it was said.
+    /// The mail that goes into the next turn of a lane, in the order in which it was said; what she asked to be shown in whole
+    /// comes by itself.
     fn batch(&self, lane: &Lane) -> Result<Vec<Delivery>, BridgeError> {
         let id = &self.persona.persona.id;
         let waiting = self.shared.ready_mail(id)?;
-        let of_lane = waiting.iter().filter(|mail| mail.lane == *lane).map(|mail| mail.seq);
-        let seqs: Vec<u64> = of_lane.take(2 * BATCH_DELIVERIES).collect();
+        let of_lane = || waiting.iter().filter(|mail| mail.lane == *lane);
+        let asked_for = of_lane().any(|mail| mail.whole);
+        let seqs = of_lane().filter(|mail| mail.whole == asked_for).map(|mail| mail.seq);
+        let seqs: Vec<u64> = seqs.take(2 * BATCH_DELIVERIES).collect();
         let deliveries = as_said(self.shared.store.deliveries(id, &seqs)?);
         let mut bytes = 0;
         let fitting = deliveries.into_iter().take(BATCH_DELIVERIES).take_while(|delivery| {
@@ -285,6 +288,7 @@ impl Turns {
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
         let Spoken { says, lost: _, keeps } = spoken;
+        let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
         if let Some(line) = line {
             self.sessions.commits(line);
         }
@@ -298,6 +302,7 @@ impl Turns {
             session,
             ledger,
             memory: std::mem::take(&mut self.reminded).with(keeps),
+            show,
             now: self.shared.clock.now(),
         };
         self.shared.store.commit(commit).await?;

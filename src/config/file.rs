@@ -230,6 +230,8 @@ pub struct Talk {
     pub settle_max: Option<Span>,
     /// The register of rooms that are neither configured nor direct.
     pub default_register: Option<String>,
+    /// The longest message that is shown in whole.
+    pub trim_over: Option<Size>,
 }
 
 /// `[memory]`

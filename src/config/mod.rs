@@ -171,6 +171,7 @@ impl Loaded {
             default_register,
             permissions,
             dm_memories: talk::dm_memories(file),
+            trim_over: talk::trim_over(file),
             settle,
             reconcile: homeserver.reconcile,
             max_live,

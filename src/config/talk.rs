@@ -12,6 +12,9 @@ use crate::conversation::{Level, Permissions, RegisterName};
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 
+/// The longest message that is shown in whole unless the file says otherwise.
+const TRIM_OVER: usize = 8 * 1024;
+
 pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
     let quiet = file.talk.settle.map_or(Duration::from_secs(2), |span| span.0);
     let cap = file.talk.settle_max.map_or(Duration::from_secs(10), |span| span.0);
@@ -19,6 +22,10 @@ pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
         reading.fail("talk.settle_max", "is shorter than talk.settle", "make it at least as long");
     }
     Settle { quiet, cap }
+}
+
+pub(super) fn trim_over(file: &File) -> usize {
+    file.talk.trim_over.map_or(TRIM_OVER, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
 }
 
 pub(super) fn dm_memories(file: &File) -> DmMemories {

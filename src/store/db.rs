@@ -155,6 +155,10 @@ impl Store {
     pub fn lanes(&self, persona: &PersonaId, ready: impl Fn(&OwnedRoomId) -> bool) -> Result<Vec<LaneMail>> {
         Ok(self.index().lanes(persona, ready))
     }
+    /// Which of these numbers are mail that is to be shown in whole.
+    pub fn whole(&self, persona: &PersonaId, seqs: &[u64]) -> Result<BTreeSet<u64>> {
+        self.read(|view| inbox::whole(view, persona, seqs))
+    }
     /// Deliveries in full, by number; withdrawn ones are marked so.
     pub fn deliveries(&self, persona: &PersonaId, seqs: &[u64]) -> Result<Vec<Delivery>> {
         self.read(|view| {

@@ -3,6 +3,8 @@
 //! An event's id decides once and for all whether it takes effect. A delivery is one row, written with its event's row,
 //! so that the ear writes little; the label it leaves behind is written when the mail goes.
 
+use std::collections::BTreeSet;
+
 use ruma::OwnedEventId;
 use sled::IVec;
 
@@ -160,6 +162,16 @@ pub(super) fn delivery<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Resu
     let Some(mut mail) = from.record::<MailForm>(Table::Mail, &place)? else { return Ok(None) };
     let text = words(from, "m", &place, mail.text.take())?;
     Ok(Some(mail.delivery(seq, text)))
+}
+
+/// Which of these numbers are mail that is to be shown in whole.
+pub(super) fn whole<R: Read>(from: &R, persona: &PersonaId, seqs: &[u64]) -> Result<BTreeSet<u64>> {
+    let mut whole = BTreeSet::new();
+    for seq in seqs {
+        let mail = from.record::<MailForm>(Table::Mail, &mail_key(persona, *seq))?;
+        whole.extend(mail.filter(|mail| mail.whole).map(|_| *seq));
+    }
+    Ok(whole)
 }
 
 /// What was put aside for a Persona.

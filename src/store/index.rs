@@ -93,12 +93,13 @@ impl Change {
         let (persona, seq) = persona_key(Table::Mail, key)?;
         let withdrawn = form.as_ref().is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn));
         let head = form.filter(|_| !withdrawn).map(|mail| {
-            let wakes = !matches!(mail.kind, KindForm::Notice | KindForm::Redaction(_));
+            let wakes = mail.whole || !matches!(mail.kind, KindForm::Notice | KindForm::Redaction(_));
             Box::new(Waiting {
                 seq,
                 lane: mail.lane.into(),
                 room: mail.room,
                 addressed: mail.addressed && wakes,
+                whole: mail.whole,
                 heard: Millis(mail.heard),
             })
         });

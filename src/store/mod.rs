@@ -198,6 +198,8 @@ pub struct Waiting {
     pub room: OwnedRoomId,
     /// Whether addressed and able to wake her.
     pub addressed: bool,
+    /// Whether she was shown a part of it and asked for the whole.
+    pub whole: bool,
     /// When it was heard.
     pub heard: Millis,
 }
@@ -273,6 +275,8 @@ pub struct Commit {
     pub ledger: Vec<Entry>,
     /// What it does to her memories.
     pub memory: Remembering,
+    /// The mail of it that she wants to be shown in whole: it becomes mail again.
+    pub show: BTreeSet<u64>,
     /// The time.
     pub now: Millis,
 }

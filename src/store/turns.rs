@@ -46,14 +46,17 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
-    let Commit { persona, turn, says, session, ledger, memory, now } = commit;
+    let Commit { persona, turn, says, session, ledger, memory, show, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
     };
     let mut taken = Vec::new();
     for seq in open.seqs {
-        if let Some((place, mail)) = take(tx, &persona, seq)? {
+        let again = show.contains(&seq).then(|| again(tx, &persona, seq, now)).transpose()?.flatten();
+        if again.is_some() {
+            taken.extend(again);
+        } else if let Some((place, mail)) = take(tx, &persona, seq)? {
             inbox::remove_words(tx, "m", &place, mail.text.as_deref())?;
             taken.push(mail);
         }
@@ -65,6 +68,16 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
     }
     book(tx, &persona, Books { session: Some(session), ledger })?;
     tx.remove(Table::Turns, &turn_key(&persona))
+}
+
+/// Lets mail of a turn wait once more, to be shown in whole; none where it was taken back meanwhile.
+fn again(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64, now: Millis) -> Result<Option<MailForm>> {
+    let place = mail_key(persona, seq);
+    let mail = tx.record::<MailForm>(Table::Mail, &place)?;
+    let Some(mail) = mail.filter(|mail| !matches!(mail.kind, KindForm::Withdrawn)) else { return Ok(None) };
+    let mail = MailForm { whole: true, fed: true, addressed: true, heard: now.0, ..mail };
+    tx.put(Table::Mail, &place, &mail)?;
+    Ok(Some(mail))
 }
 
 /// Ends a turn by putting its mail aside.

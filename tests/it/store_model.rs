@@ -328,6 +328,7 @@ impl World {
             session: session(1_000),
             ledger: Vec::new(),
             memory: Remembering::default(),
+            show: BTreeSet::new(),
             now: self.now,
         };
         self.reference.commit(&commit);

@@ -139,10 +139,12 @@ prop_compose! {
         context in prop::collection::btree_map(any_room(), prop::collection::vec(any_context(), 0..5), 0..4),
         memories in prop::collection::vec(any_memory(), 0..5),
         begins_anew in any::<bool>(),
+        trim_over in prop::option::of(0..60_usize),
+        whole in prop::collection::btree_set(100..110_u64, 0..3),
     ) -> Surroundings {
         let heard = (10..20).map(|number| (event(&number.to_string()), format!("m{number}")));
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
-        Surroundings { rooms, labels, context, memories, begins_anew, now: Millis(NOW) }
+        Surroundings { rooms, labels, context, memories, trim_over, whole, begins_anew, now: Millis(NOW) }
     }
 }
 
@@ -227,6 +229,14 @@ fn expected(delivery: &Delivery, batch: &Batch, around: &Surroundings) -> ReadMe
         DeliveryKind::Edit(event) => Some(format!("edit of {}", called(event))),
         DeliveryKind::Redaction(event) => Some(format!("took back {}", called(event))),
     });
+    let is_whole = around.whole.contains(&delivery.seq);
+    let part = around.trim_over.filter(|over| delivery.text.len() > *over && !is_whole);
+    let (text, left_out) = match part {
+        Some(over) => trim::trimmed(&delivery.text, over),
+        None => (delivery.text.clone(), 0),
+    };
+    marks.extend(part.map(|_| format!("in part, {left_out} characters left out")));
+    marks.extend(is_whole.then(|| "in whole".to_owned()));
     ReadMessage {
         room: room_line(&delivery.room, around),
         seq: Some(delivery.seq),
@@ -234,7 +244,7 @@ fn expected(delivery: &Delivery, batch: &Batch, around: &Surroundings) -> ReadMe
         name: delivery.sender_name.as_deref().and_then(clean::name),
         sender: clean::id(delivery.sender.as_str()),
         marks,
-        text: clean::text(&delivery.text),
+        text: clean::text(&text),
     }
 }
 

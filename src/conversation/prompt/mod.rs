@@ -14,11 +14,13 @@ mod read;
 mod render;
 mod system;
 mod time;
+mod trim;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::OwnedRoomId;
 
+use super::batch::{Batch, Delivery};
 use super::ids::Millis;
 use super::memory::Memory;
 
@@ -55,6 +57,10 @@ pub struct Surroundings {
     pub context: BTreeMap<OwnedRoomId, Vec<ContextLine>>,
     /// What she is reminded of, in this order.
     pub memories: Vec<Memory>,
+    /// The longest text of a message that is shown in whole, in bytes; none for any.
+    pub trim_over: Option<usize>,
+    /// The numbers of messages that are shown in whole however long they are, since she asked for that.
+    pub whole: BTreeSet<u64>,
     /// Whether a session begins with it that is not her first.
     pub begins_anew: bool,
     /// The time now.
@@ -77,6 +83,20 @@ pub struct ContextLine {
 /// A time as people read it.
 pub fn moment(at: Millis) -> String {
     format!("{} UTC", time::full(at))
+}
+
+/// The labels of the messages of a batch that are shown in part.
+pub fn parts(batch: &Batch, surroundings: &Surroundings) -> BTreeSet<String> {
+    let in_part = batch.shown().filter(|delivery| surroundings.trims(delivery).is_some());
+    in_part.map(|delivery| format!("m{}", delivery.seq)).collect()
+}
+
+impl Surroundings {
+    /// Over how many bytes a message is trimmed that is longer than that.
+    fn trims(&self, delivery: &Delivery) -> Option<usize> {
+        self.trim_over
+            .filter(|over| !self.whole.contains(&delivery.seq) && trim::is_part(&delivery.text, *over))
+    }
 }
 
 /// The line that tells her why her last reply could not be used: one line of at most 400 characters.

@@ -3,7 +3,7 @@
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, SEAM, Surroundings, clean, memories, time};
+use super::{ContextLine, SEAM, Surroundings, clean, memories, time, trim};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis};
 
@@ -36,7 +36,7 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
             words.push_str(&earlier);
         }
         for delivery in deliveries {
-            words.push_str(&message(delivery, &labels, surroundings.now));
+            words.push_str(&message(delivery, &labels, surroundings));
         }
     }
     words
@@ -78,16 +78,19 @@ fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
     if shared { format!("{} {id}", clean::quoted(&own)) } else { clean::quoted(&own) }
 }
 
-fn message(delivery: &Delivery, labels: &Labels<'_>, now: Millis) -> String {
-    let marks = marks(delivery, labels);
+fn message(delivery: &Delivery, labels: &Labels<'_>, surroundings: &Surroundings) -> String {
+    let mut marks = marks(delivery, labels);
+    let part = surroundings.trims(delivery).map(|over| trim::trimmed(&delivery.text, over));
+    marks.extend(part.as_ref().map(|(_, left_out)| format!("in part, {left_out} characters left out")));
+    marks.extend(surroundings.whole.contains(&delivery.seq).then(|| "in whole".to_owned()));
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };
     let head = format!(
         "m{} {} {}{marks}:",
         delivery.seq,
-        time::short(delivery.said, now),
+        time::short(delivery.said, surroundings.now),
         sender(delivery.sender_name.as_deref(), &delivery.sender),
     );
-    lines(&head, &delivery.text)
+    lines(&head, part.as_ref().map_or(&delivery.text, |(text, _)| text))
 }
 
 fn sender(name: Option<&str>, user: &ruma::UserId) -> String {

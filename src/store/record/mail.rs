@@ -126,6 +126,9 @@ pub(in crate::store) struct MailForm {
     /// Whether an earlier turn may have fed it: it was held, and released.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) fed: bool,
+    /// Whether she was shown a part of it and asked for the whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::store) whole: bool,
     pub(in crate::store) said: u64,
     pub(in crate::store) heard: u64,
 }
@@ -146,6 +149,7 @@ impl MailForm {
             addressed: delivery.addressed,
             late: delivery.late,
             fed: false,
+            whole: false,
             said: delivery.said.0,
             heard: delivery.heard.0,
         };
@@ -192,6 +196,8 @@ pub(in crate::store) struct HeadForm {
     pub(in crate::store) kind: KindForm,
     #[serde(default)]
     pub(in crate::store) addressed: bool,
+    #[serde(default)]
+    pub(in crate::store) whole: bool,
     pub(in crate::store) heard: u64,
 }
 
@@ -202,6 +208,7 @@ impl From<&MailForm> for HeadForm {
             room: mail.room.clone(),
             kind: mail.kind.clone(),
             addressed: mail.addressed,
+            whole: mail.whole,
             heard: mail.heard,
         }
     }

@@ -79,6 +79,7 @@ fn what_is_removed_above_is_gone_from_below() {
         session: session(1),
         ledger: Vec::new(),
         memory: Remembering::default(),
+        show: BTreeSet::new(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -12,7 +12,7 @@ fn mail_is_numbered_for_each_persona() {
         assert_eq!(store.deliveries(&bil, &[1]).unwrap(), [numbered(1, mail("b", "two"))]);
         let head = store.waiting(&eir()).unwrap().remove(0);
         let (lane, room) = (lane(), room("swarm"));
-        assert_eq!(head, Waiting { seq: 1, lane, room, addressed: true, heard: NOW });
+        assert_eq!(head, Waiting { seq: 1, lane, room, addressed: true, whole: false, heard: NOW });
         assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
         assert_eq!(store.number_of(&bil, &event("a")).unwrap(), None);
     });
@@ -76,6 +76,7 @@ fn no_row_is_longer_than_it_may_be() {
         session: session(1),
         ledger: Vec::new(),
         memory: Remembering::default(),
+        show: BTreeSet::new(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

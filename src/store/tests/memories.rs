@@ -16,7 +16,8 @@ fn end(world: &World, open: OpenTurn, memory: Remembering) {
 
 fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
     let (says, ledger) = (Vec::new(), Vec::new());
-    let commit = Commit { persona: eir(), turn, says, session, ledger, memory, now: NOW };
+    let commit =
+        Commit { persona: eir(), turn, says, session, ledger, memory, show: BTreeSet::new(), now: NOW };
     block(world.store().commit(commit)).unwrap();
 }
 

@@ -26,6 +26,7 @@ fn commit(world: &World, id: u128) {
         session: session(1),
         ledger: Vec::new(),
         memory: Remembering::default(),
+        show: BTreeSet::new(),
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

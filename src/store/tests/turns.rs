@@ -8,6 +8,7 @@ fn commit(id: u128, says: Vec<NewSay>) -> Commit {
         session: session(2),
         ledger: Vec::new(),
         memory: Remembering::default(),
+        show: BTreeSet::new(),
         now: Millis(7),
     }
 }
@@ -68,6 +69,22 @@ fn a_turn_is_committed_once() {
     block(world.store().commit(commit(1, vec![say("r", "swarm")]))).unwrap();
     world.look(|store| assert_eq!(store.counts().outbox, 1));
     assert_eq!(world.waiting(&eir()), [2, 3]);
+}
+
+#[test]
+fn what_is_to_be_shown_in_whole_is_mail_again() {
+    let mut world = with_mail();
+    block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
+    block(world.store().commit(Commit { show: [2, 3].into(), ..commit(1, Vec::new()) })).unwrap();
+    world.look(|store| {
+        let again =
+            Delivery { addressed: true, heard: Millis(7), ..numbered(2, mail("b", &"b".repeat(2_000))) };
+        assert_eq!(store.deliveries(&eir(), &[1, 2]).unwrap(), [again]);
+        assert_eq!(store.whole(&eir(), &[1, 2, 3]).unwrap(), [2].into());
+        let waiting = store.waiting(&eir()).unwrap();
+        let heads: Vec<_> = waiting.iter().map(|head| (head.seq, head.addressed, head.whole)).collect();
+        assert_eq!(heads, [(2, true, true), (3, true, false)]);
+    });
 }
 
 #[test]

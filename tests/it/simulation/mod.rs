@@ -17,5 +17,6 @@ mod rooms;
 mod sending;
 mod stage;
 mod start_lines;
+mod trims;
 mod turns;
 mod world;

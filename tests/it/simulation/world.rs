@@ -310,6 +310,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         rooms: BTreeMap::from([(alias("swarm"), RoomKind::Register(swarm))]),
         default_register: None,
         dm_memories: DmMemories::default(),
+        trim_over: 8 * 1024,
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
         reconcile: Duration::from_secs(300),
