@@ -18,7 +18,6 @@ use common::events::{message, transaction};
 use common::fake::homeserver::Fault;
 use common::figures::{Bound, Report, measured, times};
 use common::house::{FIRST, House};
-use common::raw::Raw;
 use common::{now, until, wall};
 use persona_bridge::bridge::Mind;
 use persona_bridge::mind::claude::{self, Credential, PINNED_VERSION, Ttl};
@@ -74,7 +73,6 @@ async fn measure(folder: &Path, program: PathBuf, report: &mut Report) {
 }
 
 async fn walk(house: &House, folder: &Path) -> Way {
-    let raw = Raw::open(&folder.join("raw"));
     let mut file = File::create(folder.join("raw.jsonl")).expect("a new file");
     let sent = Arc::new(Mutex::new(Vec::new()));
     note_sends(house, &sent);
@@ -89,13 +87,13 @@ async fn walk(house: &House, folder: &Path) -> Way {
         until("her answer", || sent.lock().expect("no panic").len() > turn).await;
         until("the end of the turn", || house.store.counts().outbox == 0).await;
         if turn >= WARM_UP {
-            way.flushes_counted.push((house.store.flushes() - flushes) as f64);
-            let records = std::slice::from_ref(&record);
-            way.flushes_before.push(timed(|| (0..BEFORE).for_each(|_| raw.append(records))));
-            way.flushes_after.push(timed(|| {
-                file.write_all(record.as_bytes()).and_then(|()| file.sync_all()).expect("the file is synced");
-                raw.append(records);
-            }));
+            let count = house.store.flushes() - flushes;
+            way.flushes_counted.push(count as f64);
+            let times = house.store.flush_times();
+            let of_turn = &times[times.len() - count as usize..];
+            way.flushes_before.push(of_turn[..BEFORE].iter().sum());
+            file.write_all(record.as_bytes()).expect("the file is written");
+            way.flushes_after.push(of_turn[BEFORE] + timed(|| file.sync_all().expect("the file is synced")));
         }
     }
     way.sent = sent.lock().expect("no panic").clone();

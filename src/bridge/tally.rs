@@ -62,7 +62,15 @@ pub(crate) fn page(shared: &Shared) -> Value {
         "outbox": outbox,
         "parked": parked,
         "quarantined": quarantined,
+        "flush_ms": flushes(shared.store.flush_times()),
     })
+}
+
+/// How long the newest flushes took, in milliseconds; null where there was none.
+fn flushes(mut times: Vec<Duration>) -> Value {
+    times.sort();
+    let at = |place: usize| times.get(place).map(|time| time.as_secs_f64() * 1e3);
+    json!({ "median": at(times.len() / 2), "slowest": at(times.len().saturating_sub(1)) })
 }
 
 /// Logs the counters when they have changed, every few minutes and once more when the service has drained.
@@ -101,6 +109,13 @@ fn sentence(unheard: &Unheard) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flushes_are_told_in_milliseconds() {
+        assert_eq!(flushes(Vec::new()), json!({ "median": null, "slowest": null }));
+        let times = [4, 1, 9].map(Duration::from_millis).to_vec();
+        assert_eq!(flushes(times), json!({ "median": 4.0, "slowest": 9.0 }));
+    }
 
     #[test]
     fn events_are_counted_by_why() {

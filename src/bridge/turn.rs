@@ -183,7 +183,13 @@ impl Turns {
         ending: Ending,
         usage: &Usage,
     ) -> Result<Option<String>, BridgeError> {
+        let why = self.conclude(ending, usage).await?;
+        // Last, so that it does not hold up what she said.
         self.presence.rest();
+        Ok(why)
+    }
+
+    async fn conclude(&mut self, ending: Ending, usage: &Usage) -> Result<Option<String>, BridgeError> {
         let Some(mut turn) = self.open.clone() else { return Ok(None) };
         turn.spent += self.sessions.count(turn.attempt, usage).await?;
         let now = self.shared.clock.now();

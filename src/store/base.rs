@@ -5,13 +5,14 @@
 //! two sinkings (mail, open turns, says) is never sorted in at all. The journal is read back at open. An entry goes only
 //! after a durable flush has taken the rows that sank, and to let an entry's rows sink twice does no harm.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sled::IVec;
 
 use super::journal::{self, Part};
+use super::known::Known;
 use super::overlay::{Overlay, Row};
 use super::table::Table;
 use super::tx::{Read, Rows};
@@ -21,9 +22,8 @@ use super::{Result, table};
 const TREE: &str = "rows";
 /// How many bytes gather before they sink.
 const MUCH: usize = 1024 * 1024;
-
-/// How many events that are not known are kept in mind.
-const UNKNOWN: usize = 4_000;
+/// How many events are learnt in one go.
+const LESSON: usize = 500;
 
 /// What was written last.
 #[derive(Debug, Default)]
@@ -33,9 +33,6 @@ struct Recent {
     journal: Range<u64>,
     /// The numbers of the parts before, whose rows have sunk.
     sunk: Range<u64>,
-    /// Events that the tree was found not to know. An id is looked up when its event comes and again when it is taken
-    /// in, and is not there most of the time.
-    unknown: Mutex<HashSet<Vec<u8>>>,
 }
 
 /// What is committed.
@@ -43,6 +40,7 @@ pub(super) struct Base {
     pub(super) db: sled::Db,
     tree: sled::Tree,
     recent: RwLock<Recent>,
+    known: Known,
 }
 
 impl Base {
@@ -50,7 +48,7 @@ impl Base {
     pub(super) fn open(db: sled::Db) -> Result<Self> {
         let tree = db.open_tree(TREE)?;
         let recent = RwLock::new(read_back(&tree)?);
-        Ok(Self { db, tree, recent })
+        Ok(Self { db, tree, recent, known: Known::default() })
     }
 
     /// Whether a database has the tree.
@@ -68,7 +66,17 @@ impl Base {
 
     /// Looks at what is committed; no commit comes between.
     pub(super) fn look<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        look(&View { tree: &self.tree, recent: &self.recent() })
+        look(&View { tree: &self.tree, recent: &self.recent(), known: &self.known })
+    }
+
+    /// Learns some of the events that are in the tree, from a key on; answers where to go on, if there are more.
+    pub(super) fn learn(&self, from: &[u8]) -> Result<Option<Vec<u8>>> {
+        let (events, next) = self.look(|view| view.page(Table::Events, from, LESSON))?;
+        events.iter().for_each(|(event, _)| self.known.add(event));
+        if next.is_none() {
+            self.known.complete();
+        }
+        Ok(next)
     }
 
     /// Forgets what a commit that was never flushed has left of itself.
@@ -107,6 +115,9 @@ impl Base {
             self.tree.remove(place(Table::Journal, &number.to_be_bytes()))?;
         }
         for (table, key, row) in recent.rows.iter() {
+            if table == Table::Events {
+                self.known.add(key);
+            }
             match row {
                 Some(row) => self.tree.insert(place(table, key), row)?,
                 None => self.tree.remove(place(table, key))?,
@@ -115,7 +126,6 @@ impl Base {
         drop(recent);
         let mut recent = self.recent_mut();
         recent.rows = Overlay::default();
-        recent.unknown = Mutex::default();
         recent.sunk = recent.journal.clone();
         recent.journal.start = recent.journal.end;
         Ok(())
@@ -157,29 +167,17 @@ fn read_back(tree: &sled::Tree) -> Result<Recent> {
         }
     }
     let sunk = first.unwrap_or_default()..begin;
-    Ok(Recent { rows, journal: begin..end, sunk, unknown: Mutex::default() })
+    Ok(Recent { rows, journal: begin..end, sunk })
 }
 
 /// What is committed, at one moment.
 pub(super) struct View<'a> {
     tree: &'a sled::Tree,
     recent: &'a Recent,
+    known: &'a Known,
 }
 
 impl View<'_> {
-    /// An event's row in the tree, which changes only when rows sink.
-    fn event(&self, key: &[u8]) -> Result<Option<IVec>> {
-        let unknown = || self.recent.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        if unknown().contains(key) {
-            return Ok(None);
-        }
-        let row = self.tree.get(place(Table::Events, key))?;
-        if row.is_none() && unknown().len() < UNKNOWN {
-            unknown().insert(key.to_vec());
-        }
-        Ok(row)
-    }
-
     /// About `count` rows of a table from a key on, and where to go on.
     pub(super) fn page(&self, table: Table, from: &[u8], count: usize) -> Result<(Rows, Option<Vec<u8>>)> {
         let mut rows = Rows::new();
@@ -219,7 +217,7 @@ impl Read for View<'_> {
     fn row(&self, table: Table, key: &[u8]) -> Result<Option<IVec>> {
         match self.recent.rows.get(table, key) {
             Some(row) => Ok(row.clone()),
-            None if table == Table::Events => self.event(key),
+            None if table == Table::Events && !self.known.may_hold(key) => Ok(None),
             None => Ok(self.tree.get(place(table, key))?),
         }
     }
@@ -237,6 +235,7 @@ impl Base {
     /// Writes a row as it is, behind the journal's back.
     pub(super) fn put_raw(&self, table: Table, key: &[u8], row: &[u8]) {
         self.sink().unwrap();
+        self.known.add(key);
         self.tree.insert(place(table, key), row).unwrap();
     }
 

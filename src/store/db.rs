@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::time::Duration;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
@@ -50,7 +51,9 @@ impl Store {
     /// Opens the store with less than a durable flush, to show that it would lose records.
     #[doc(hidden)]
     pub fn open_with(config: &Config, opening: Opening, durability: Durability) -> Result<Self> {
-        Ok(Self { shared: Arc::new(Shared::open(config, &opening, durability)?) })
+        let shared = Arc::new(Shared::open(config, &opening, durability)?);
+        learn(&shared)?;
+        Ok(Self { shared })
     }
     /// The epoch drawn when the store was made.
     pub fn epoch(&self) -> Uuid {
@@ -369,6 +372,10 @@ impl Store {
     pub fn flushes(&self) -> u64 {
         self.shared.disk.count()
     }
+    /// How long the newest of them took, at most 256, oldest first.
+    pub fn flush_times(&self) -> Vec<Duration> {
+        self.shared.disk.times()
+    }
     /// How much there is of everything.
     pub fn counts(&self) -> Counts {
         self.index().counts()
@@ -402,6 +409,23 @@ impl Store {
         }
         Ok(forgotten)
     }
+}
+
+/// Lets the store learn which events it has: the first of them now, many of them behind the answer.
+fn learn(shared: &Arc<Shared>) -> Result<()> {
+    let mut next = shared.base.learn(&[])?;
+    let weak = Arc::downgrade(shared);
+    if next.is_none() {
+        return Ok(());
+    }
+    let rest = move || {
+        while let (Some(from), Some(shared)) = (next.take(), weak.upgrade()) {
+            // What cannot be read is looked up, and told then.
+            next = shared.base.learn(&from).unwrap_or_default();
+        }
+    };
+    std::thread::Builder::new().name("events".to_owned()).spawn(rest)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@
 //! file points to the blobs. No thread of sled's own flushes in between (`flush_every_ms` is off). Snapshots and the
 //! configuration are written while sled opens and synced once after that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Result;
 
@@ -27,14 +28,29 @@ pub enum Durability {
     FlushOnly,
 }
 
+/// A folder that was changed this long before it was listed has no newer files: its time of change has a grain.
+const GRAIN: Duration = Duration::from_secs(1);
+
+/// Of how many flushes it is kept how long they took.
+const TIMES: usize = 256;
+
+/// The blob files that are synced.
+#[derive(Debug, Default)]
+struct Blobs {
+    names: BTreeSet<OsString>,
+    /// When the folder had last been changed, if it was listed so long after that no change is missed.
+    settled: Option<SystemTime>,
+}
+
 /// The files of a database as far as syncing goes.
 #[derive(Debug)]
 pub(super) struct Disk {
     folder: PathBuf,
     file: File,
-    blobs: Mutex<BTreeSet<OsString>>,
+    blobs: Mutex<Blobs>,
     durability: Durability,
     count: AtomicU64,
+    times: Mutex<VecDeque<Duration>>,
 }
 
 impl Disk {
@@ -48,6 +64,7 @@ impl Disk {
             blobs: Mutex::default(),
             durability,
             count: AtomicU64::new(0),
+            times: Mutex::default(),
         };
         disk.sync(db)?;
         for entry in folder.read_dir()? {
@@ -65,13 +82,26 @@ impl Disk {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// How long the newest of them took, oldest first.
+    pub(super) fn times(&self) -> Vec<Duration> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
     /// Makes everything written so far durable.
+    #[expect(clippy::disallowed_methods, reason = "nothing is decided by how long the disk takes")]
     pub(super) fn flush(&self, db: &sled::Db) -> Result<()> {
         self.count.fetch_add(1, Ordering::Relaxed);
-        match self.durability {
+        let begun = Instant::now();
+        let done = match self.durability {
             Durability::Synced => self.sync(db),
             Durability::FlushOnly => Ok(db.flush().map(drop)?),
+        };
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.push_back(begun.elapsed());
+        if times.len() > TIMES {
+            times.pop_front();
         }
+        done
     }
 
     fn sync(&self, db: &sled::Db) -> Result<()> {
@@ -82,17 +112,23 @@ impl Disk {
 
     fn sync_blobs(&self) -> Result<()> {
         let folder = self.folder.join("blobs");
+        let changed = folder.metadata()?.modified()?;
+        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if blobs.settled == Some(changed) {
+            return Ok(());
+        }
         let there =
             folder.read_dir()?.map(|entry| Ok(entry?.file_name())).collect::<Result<BTreeSet<_>>>()?;
-        let mut synced = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let new: Vec<&OsString> = there.difference(&synced).collect();
+        let new: Vec<&OsString> = there.difference(&blobs.names).collect();
         for name in &new {
             sync_if_there(&folder.join(name))?;
         }
         if !new.is_empty() {
             File::open(&folder)?.sync_all()?;
         }
-        *synced = there;
+        // Both times are the file system's own.
+        let now = self.file.metadata()?.modified()?;
+        *blobs = Blobs { names: there, settled: (now > changed + GRAIN).then_some(changed) };
         Ok(())
     }
 }

@@ -9,9 +9,7 @@ use ruma::OwnedEventId;
 use sled::IVec;
 
 use super::base::View;
-use super::record::{
-    self, EventForm, HeardForm, HeldForm, MailForm, NumberForm, QuarantineForm, RequestForm,
-};
+use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, QuarantineForm, RequestForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Arrival, Effect, Mark, Result, Unreadable, index, memories, outbox, redact, rooms};
@@ -54,7 +52,9 @@ pub(super) fn event<R: Read>(from: &R, event: &OwnedEventId) -> Result<EventForm
 
 fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
     let Arrival { event: id, effects } = arrival;
-    let mut known = event(tx, &id)?;
+    let found: Option<EventForm> = tx.record(Table::Events, id.as_bytes())?;
+    let mut is_row = found.is_some();
+    let mut known = found.unwrap_or_default();
     if known.at.is_some() {
         return Ok(false);
     }
@@ -76,12 +76,17 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::Ask(_)
             | Effect::Once { .. }) => {
                 tx.put(Table::Events, id.as_bytes(), &known)?;
+                is_row = true;
                 take_effect(tx, &id, effect, now)?;
                 known = event(tx, &id)?;
             }
         }
     }
-    tx.put(Table::Events, id.as_bytes(), &known)?;
+    if is_row {
+        tx.put(Table::Events, id.as_bytes(), &known)?;
+    } else {
+        tx.put_new(Table::Events, id.as_bytes(), &known);
+    }
     Ok(true)
 }
 
@@ -115,9 +120,7 @@ fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery:
     if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
         return Ok(false);
     }
-    let counter: NumberForm = tx.record(Table::Numbers, persona.as_str().as_bytes())?.unwrap_or_default();
-    let seq = counter.last + 1;
-    tx.put(Table::Numbers, persona.as_str().as_bytes(), &NumberForm { last: seq })?;
+    let seq = tx.next_number(persona)?;
     known.heard.insert(persona.as_str().to_owned(), seq);
     let (mut mail, text) = MailForm::new(delivery);
     let place = mail_key(persona, seq);

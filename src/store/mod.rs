@@ -11,6 +11,7 @@ mod group;
 mod inbox;
 mod index;
 mod journal;
+mod known;
 mod ledger;
 mod memories;
 mod open;

@@ -11,9 +11,10 @@ use sled::IVec;
 use super::base::{self, Base};
 use super::index::Change;
 use super::overlay::{Overlay, Row};
-use super::record::{self, HeadForm, MailForm, Record};
+use super::record::{self, HeadForm, MailForm, NumberForm, Record};
 use super::table::Table;
 use super::{Result, chunk};
+use crate::conversation::PersonaId;
 
 /// A transaction is passed on once it holds this much, so that no commit is much larger.
 const ENOUGH: usize = 1024 * 1024;
@@ -69,12 +70,23 @@ pub(super) struct Tx<'a> {
     /// What new mail means to the index, by key.
     heads: BTreeMap<Vec<u8>, Change>,
     changes: Vec<Change>,
+    /// The last numbers that were given out since the last commit, and those by this job.
+    numbers: BTreeMap<PersonaId, u64>,
+    given: BTreeMap<PersonaId, u64>,
 }
 
 impl<'a> Tx<'a> {
     pub(super) fn new(base: &'a Base) -> Self {
-        let (writes, reads) = (Overlay::default(), RefCell::default());
-        Self { base, writes, reads, undo: Vec::new(), heads: BTreeMap::new(), changes: Vec::new() }
+        Self {
+            base,
+            writes: Overlay::default(),
+            reads: RefCell::default(),
+            undo: Vec::new(),
+            heads: BTreeMap::new(),
+            changes: Vec::new(),
+            numbers: BTreeMap::new(),
+            given: BTreeMap::new(),
+        }
     }
 
     /// Writes a record.
@@ -133,13 +145,32 @@ impl<'a> Tx<'a> {
         Ok(last + 1)
     }
 
+    /// Counts up a Persona's number, answering the new one. It is written down with the commit.
+    pub(super) fn next_number(&mut self, persona: &PersonaId) -> Result<u64> {
+        if let Some(last) = self.given.get_mut(persona) {
+            *last += 1;
+            return Ok(*last);
+        }
+        let last = match self.numbers.get(persona) {
+            Some(last) => *last,
+            None => {
+                let place = persona.as_str().as_bytes();
+                self.record::<NumberForm>(Table::Numbers, place)?.unwrap_or_default().last
+            }
+        };
+        self.given.insert(persona.clone(), last + 1);
+        Ok(last + 1)
+    }
+
     /// Keeps what the job wrote.
     pub(super) fn keep(&mut self) {
         self.undo.clear();
+        self.numbers.append(&mut self.given);
     }
 
     /// Takes back what the job wrote.
     pub(super) fn undo(&mut self) {
+        self.given.clear();
         while let Some((table, key, before)) = self.undo.pop() {
             self.heads.remove(&key);
             match before {
@@ -156,6 +187,10 @@ impl<'a> Tx<'a> {
 
     /// Commits what there is as one.
     pub(super) fn commit(&mut self) -> Result<()> {
+        self.keep();
+        for (persona, last) in std::mem::take(&mut self.numbers) {
+            self.put(Table::Numbers, persona.as_str().as_bytes(), &NumberForm { last })?;
+        }
         self.keep();
         if self.writes.is_empty() {
             return Ok(());
@@ -191,7 +226,10 @@ impl Read for Tx<'_> {
             return Ok(row.clone());
         }
         let row = self.base.look(|view| view.row(table, key))?;
-        self.reads.borrow_mut().insert(table, key.to_vec(), row.clone());
+        // That an event is new is told below as fast.
+        if row.is_some() || table != Table::Events {
+            self.reads.borrow_mut().insert(table, key.to_vec(), row.clone());
+        }
         Ok(row)
     }
 

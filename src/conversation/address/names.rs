@@ -33,8 +33,16 @@ fn fold(c: char) -> impl Iterator<Item = char> {
     c.to_uppercase().flat_map(char::to_lowercase)
 }
 
+/// The name in folded case, with one space between its words.
 fn folded_name(name: &str) -> Vec<char> {
-    name.split_whitespace().collect::<Vec<_>>().join(" ").chars().flat_map(fold).collect()
+    let mut folded = Vec::with_capacity(name.len());
+    for word in name.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.extend(word.chars().flat_map(fold));
+    }
+    folded
 }
 
 /// The length in bytes of the folded name at the beginning of the text, if it stands there.

@@ -1,7 +1,9 @@
 //! A transaction's body, opened leniently: whatever stands in it, an object is taken.
 
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::super::event::{self, Unreadable};
 use crate::conversation::Event;
@@ -9,14 +11,28 @@ use crate::conversation::Event;
 /// The fields of a body, unread.
 type Body<'a> = BTreeMap<String, &'a RawValue>;
 
+/// A body as it should be, which takes one look less than [`Body`].
+#[derive(Deserialize)]
+struct Usual<'a> {
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
+}
+
 /// The events of a transaction and what could not be read; `None` where the body is not a JSON object.
 pub(super) fn open(body: &[u8]) -> Option<(Vec<Event>, Vec<Unreadable>)> {
     let text = String::from_utf8_lossy(body);
+    if let Ok(Usual { events }) = serde_json::from_str(&text) {
+        return Some(read(events));
+    }
     let fields: Body<'_> = serde_json::from_str(&text).ok()?;
     let Some(events) = fields.get("events") else { return Some((Vec::new(), Vec::new())) };
     let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(events.get()) else {
         return Some((Vec::new(), vec![Unreadable::new(events.get(), "the events are not a list")]));
     };
+    Some(read(list))
+}
+
+fn read(list: Vec<&RawValue>) -> (Vec<Event>, Vec<Unreadable>) {
     let (mut read, mut unreadable) = (Vec::with_capacity(list.len()), Vec::new());
     for raw in list {
         match event::read(raw) {
@@ -24,7 +40,7 @@ pub(super) fn open(body: &[u8]) -> Option<(Vec<Event>, Vec<Unreadable>)> {
             Err(reason) => unreadable.push(reason),
         }
     }
-    Some((read, unreadable))
+    (read, unreadable)
 }
 
 /// A ping's transaction id, where it has a readable one.

@@ -9,7 +9,7 @@ use super::manner::{self, Manner};
 use super::owner::Owner;
 use super::process::{Ladder, Process, Start};
 use super::recover::{Recovery, recover, words};
-use super::transcript::{self, Transcript};
+use super::transcript::{self, SessionFile, Transcript};
 use super::turn::{TurnEnd, turn};
 use super::{Config, Resuming, archive, wire};
 use crate::conversation::{LineId, PersonaId};
@@ -294,24 +294,23 @@ impl Mind {
     /// Makes the session's file durable before an ending is told.
     async fn make_durable(&mut self, session: &Session, ending: Ending) -> Ending {
         let (config, id) = (self.folders.config.clone(), session.id);
-        let known = self.process.as_ref().and_then(|process| process.file);
-        let sync = move || {
-            let path = transcript::find(&config, id)?;
-            Some(transcript::sync(&config, &path, known))
-        };
+        let known = self.process.as_ref().and_then(|process| process.file.clone());
+        let sync = move || transcript::sync(&config, id, known.as_ref());
         let synced = tokio::task::spawn_blocking(sync).await;
         let synced = synced.unwrap_or_else(|error| Some(Err(std::io::Error::other(error))));
         match &synced {
-            Some(Ok(file)) if self.is_another(*file) => gone("the session's file was replaced"),
+            Some(Ok(file)) if self.is_another(file) => gone("the session's file was replaced"),
             _ => once_synced(ending, synced.map(|file| file.map(drop))),
         }
     }
 
     /// Tells whether the living process writes to another file than at the end of its last turn, so that what was
     /// said before would be missing after it.
-    fn is_another(&mut self, file: transcript::FileId) -> bool {
-        let before = self.process.as_mut().and_then(|process| process.file.replace(file));
-        before.is_some_and(|before| !file.continues(before))
+    fn is_another(&mut self, file: &SessionFile) -> bool {
+        let Some(process) = &mut self.process else { return false };
+        let another = process.file.as_ref().is_some_and(|before| !file.continues(before));
+        process.file = Some(file.clone());
+        another
     }
 
     async fn transcript(&self, session: &Session) -> Result<Option<Transcript>, Ending> {

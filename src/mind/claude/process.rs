@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::launch::{self, Folders, Opening};
 use super::manner::Manner;
 use super::owner::Owner;
-use super::transcript::FileId;
+use super::transcript::SessionFile;
 use super::wire::Outcome;
 use super::{Config, guard, proc, spawner};
 use crate::conversation::LineId;
@@ -33,7 +33,7 @@ pub(super) struct Process {
     /// The lines that were written to it.
     pub(super) fed: Vec<LineId>,
     /// Its session's file as it was when its last turn ended.
-    pub(super) file: Option<FileId>,
+    pub(super) file: Option<SessionFile>,
     /// The length of its stderr file when it was started.
     pub(super) logged: u64,
     spent: f64,

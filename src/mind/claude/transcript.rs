@@ -161,32 +161,42 @@ pub(super) fn find(config: &Path, session: Uuid) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// Which file it is and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
+/// Which file a session has, and how long it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SessionFile {
+    path: PathBuf,
     inode: (u64, u64),
     // An inode may be used again at once, so its birth counts as well where the file system tells it.
     born: Option<SystemTime>,
     length: u64,
 }
 
-impl FileId {
+impl SessionFile {
     /// Tells whether this is what `before` may have become by appending.
-    pub(super) fn continues(self, before: Self) -> bool {
+    pub(super) fn continues(&self, before: &Self) -> bool {
         (self.inode, self.born) == (before.inode, before.born) && self.length >= before.length
     }
 }
 
-/// Makes a session's file durable: its contents, and its name in every folder up to the config folder unless `known` is
-/// this file, as an earlier call answered.
-pub(super) fn sync(config: &Path, path: &Path, known: Option<FileId>) -> io::Result<FileId> {
-    let file = File::open(path)?;
+/// Makes a session's file durable, if there is one: its contents, and its name in every folder up to the config folder
+/// unless it is `known`, as an earlier call answered.
+pub(super) fn sync(
+    config: &Path,
+    session: Uuid,
+    known: Option<&SessionFile>,
+) -> Option<io::Result<SessionFile>> {
+    let path = known.map(|known| known.path.clone()).filter(|path| path.is_file());
+    Some(sync_at(config, path.or_else(|| find(config, session))?, known))
+}
+
+fn sync_at(config: &Path, path: PathBuf, known: Option<&SessionFile>) -> io::Result<SessionFile> {
+    let file = File::open(&path)?;
     file.sync_all()?;
     let metadata = file.metadata()?;
     let inode = (metadata.dev(), metadata.ino());
-    let synced = FileId { inode, born: metadata.created().ok(), length: metadata.len() };
+    let synced = SessionFile { path, inode, born: metadata.created().ok(), length: metadata.len() };
     if !known.is_some_and(|known| synced.continues(known)) {
-        let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(config));
+        let folders = synced.path.ancestors().skip(1).take_while(|folder| folder.starts_with(config));
         folders.into_iter().try_for_each(|folder| File::open(folder)?.sync_all())?;
     }
     Ok(synced)
@@ -332,27 +342,48 @@ mod tests {
         assert_eq!(find(config.path(), id(1).0), Some(path));
     }
 
+    /// The file of session 1 in a fresh config folder, not made yet.
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let config = tempfile::tempdir().unwrap();
+        let folder = config.path().join("projects/-some-folder");
+        std::fs::create_dir_all(&folder).unwrap();
+        (config, folder.join(format!("{}.jsonl", id(1))))
+    }
+
     #[test]
     fn a_file_that_cannot_be_synced_is_an_error() {
-        let config = tempfile::tempdir().unwrap();
-        let path = config.path().join("a.jsonl");
+        let (config, path) = place();
+        assert!(sync(config.path(), id(1).0, None).is_none());
         // No file of this file system can be synced.
         std::os::unix::fs::symlink("/proc/self/status", &path).unwrap();
-        assert!(sync(config.path(), &path, None).is_err());
+        assert!(sync(config.path(), id(1).0, None).unwrap().is_err());
     }
 
     #[test]
     fn a_file_continues_only_by_growing() {
-        let config = tempfile::tempdir().unwrap();
-        let path = config.path().join("a.jsonl");
+        let (config, path) = place();
+        let synced = |known| sync(config.path(), id(1).0, known).unwrap().unwrap();
         std::fs::write(&path, "one\n").unwrap();
-        let first = sync(config.path(), &path, None).unwrap();
+        let first = synced(None);
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().set_len(8).unwrap();
-        let grown = sync(config.path(), &path, Some(first)).unwrap();
-        assert!(grown.continues(first) && first.continues(first) && !first.continues(grown));
-        let other = config.path().join("b.jsonl");
+        let grown = synced(Some(&first));
+        assert!(grown.continues(&first) && first.continues(&first) && !first.continues(&grown));
+        let other = config.path().join("other.jsonl");
         std::fs::write(&other, "much longer than before\n").unwrap();
         std::fs::rename(&other, &path).unwrap();
-        assert!(!sync(config.path(), &path, Some(grown)).unwrap().continues(grown));
+        assert!(!synced(Some(&grown)).continues(&grown));
+    }
+
+    #[test]
+    fn a_file_that_was_moved_is_found_again() {
+        let (config, path) = place();
+        std::fs::write(&path, "one\n").unwrap();
+        let first = sync(config.path(), id(1).0, None).unwrap().unwrap();
+        let elsewhere = config.path().join("projects/-other-folder");
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::fs::rename(&path, elsewhere.join(path.file_name().unwrap())).unwrap();
+        assert!(sync(config.path(), id(1).0, Some(&first)).unwrap().unwrap().continues(&first));
+        std::fs::remove_dir_all(&elsewhere).unwrap();
+        assert!(sync(config.path(), id(1).0, Some(&first)).is_none());
     }
 }
