@@ -201,6 +201,10 @@ impl Sessions {
         let price = self.price(session);
         let word = self.shared.store.word(&self.id)?;
         let used = account.used.unwrap_or(session.begun);
+        let mut marks = marks(&session.fingerprint, &self.fingerprint);
+        if self.shared.store.tainted(&self.id)? == Some(session.generation) {
+            marks.insert(Mark::Tainted);
+        }
         let standing = Standing {
             now: self.shared.clock.now(),
             used,
@@ -214,7 +218,7 @@ impl Sessions {
             gaps: &account.gaps,
             rss: 0,
             tasks: Tasks::Safe,
-            marks: marks(&session.fingerprint, &self.fingerprint),
+            marks,
             word: word.filter(|(generation, _)| *generation == session.generation).map(|(_, word)| word),
         };
         Ok(Some(look(&standing, &config.care)))

@@ -196,6 +196,19 @@ pub struct Session {
     pub watermark: Option<f64>,
     /// For how long the files of earlier sessions are kept.
     pub archive_keep: Option<Span>,
+    /// What becomes of a session that has heard what was taken back since.
+    pub on_redaction: Option<OnRedaction>,
+}
+
+/// What becomes of a session that has heard what was taken back since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnRedaction {
+    /// The next one begins.
+    #[default]
+    Refresh,
+    /// It goes on.
+    Note,
 }
 
 /// Whether an expiring session is pinged.

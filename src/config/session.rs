@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::file::{Apply, File, KeepWarm};
+use super::file::{Apply, File, KeepWarm, OnRedaction};
 use super::reading::Reading;
 use crate::persona::session::Policy;
 use crate::persona::session::care;
@@ -20,7 +20,11 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
         KeepWarm::Off => care::KeepWarm::Off,
         KeepWarm::Auto => care::KeepWarm::Auto,
     };
-    Policy { apply, keep_warm, watermark: watermark(file, reading), ..Policy::default() }
+    let on_redaction = match file.session.on_redaction.unwrap_or_default() {
+        OnRedaction::Refresh => care::OnRedaction::Refresh,
+        OnRedaction::Note => care::OnRedaction::Note,
+    };
+    Policy { apply, keep_warm, on_redaction, watermark: watermark(file, reading), ..Policy::default() }
 }
 
 /// For how long the files of earlier sessions are kept.

@@ -196,6 +196,10 @@ impl Store {
     pub fn word(&self, persona: &PersonaId) -> Result<Option<(u32, Word)>> {
         self.read(|view| sessions::word(view, persona))
     }
+    /// Which generation of a Persona's session has last heard what was taken back since.
+    pub fn tainted(&self, persona: &PersonaId) -> Result<Option<u32>> {
+        self.read(|view| sessions::tainted(view, persona))
+    }
     /// Writes down what an operator says of a Persona's session; answers of which generation, if there is one.
     pub async fn set_word(&self, persona: &PersonaId, word: Word) -> Result<Option<u32>> {
         let persona = persona.clone();

@@ -6,11 +6,11 @@ use super::inbox::{self, mail_key};
 use super::record::{HeldForm, KindForm, LaneForm, MailForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Result, memories, turns};
+use super::{Result, memories, sessions, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
-/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told. What was learned
-/// from it is forgotten.
+/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
+/// tainted. What was learned from it is forgotten.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.
@@ -35,6 +35,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
             }
         }
         if fed {
+            sessions::taint(tx, &persona)?;
             inbox::deliver(tx, &persona, addressed(notice, label.lane))?;
         }
     }

@@ -37,6 +37,26 @@ pub(super) fn put_word(tx: &mut Tx<'_>, persona: &PersonaId, word: Word) -> Resu
     Ok(Some(generation))
 }
 
+/// Which generation of a Persona's session has last heard what was taken back since.
+pub(super) fn tainted<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<u32>> {
+    let key = taint_key(persona);
+    let Some(text) = from.meta(&key)? else { return Ok(None) };
+    let generation = text.parse().map(Some);
+    generation.map_err(|_| record::corrupt(Table::Meta, key.as_bytes(), "not the number of a session"))
+}
+
+/// Something that a Persona has heard was taken back: her session is not to be gone on with.
+pub(super) fn taint(tx: &mut Tx<'_>, persona: &PersonaId) -> Result<()> {
+    if let Some(Session { generation, .. }) = session(tx, persona)? {
+        tx.put_meta(&taint_key(persona), &generation.to_string());
+    }
+    Ok(())
+}
+
+fn taint_key(persona: &PersonaId) -> String {
+    format!("tainted:{persona}")
+}
+
 fn word_key(persona: &PersonaId) -> String {
     format!("word:{persona}")
 }

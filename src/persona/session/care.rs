@@ -176,6 +176,16 @@ pub enum Apply {
     Now,
 }
 
+/// What becomes of a session that has heard what was taken back since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRedaction {
+    /// The next one begins.
+    #[default]
+    Refresh,
+    /// It goes on, and she is told that it was taken back.
+    Note,
+}
+
 /// What the operator chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -185,6 +195,8 @@ pub struct Policy {
     pub flush: Flushing,
     /// `apply`
     pub apply: Apply,
+    /// `on_redaction`
+    pub on_redaction: OnRedaction,
     /// How much of the window may be full, in hundredths.
     pub watermark: u64,
     /// Above this resident memory a child is closed, in bytes.
@@ -200,6 +212,7 @@ impl Default for Policy {
             keep_warm: KeepWarm::default(),
             flush: Flushing::default(),
             apply: Apply::default(),
+            on_redaction: OnRedaction::default(),
             watermark: WATERMARK,
             recycle_rss: None,
         }
@@ -241,7 +254,8 @@ pub fn must_end(terms: &Terms<'_>, window: u64, watermark: u64, prefix: u64, ahe
 
 /// The rules that hold at any moment.
 fn stop(standing: &Standing<'_>, policy: &Policy) -> Option<(Care, Reason)> {
-    match standing.marks.first() {
+    let counts = |mark: &&Mark| **mark != Mark::Tainted || policy.on_redaction == OnRedaction::Refresh;
+    match standing.marks.iter().find(counts) {
         Some(Mark::Poisoned) => return Some((Care::Refresh, Reason::Poisoned)),
         Some(Mark::Tainted) => return Some((Care::Refresh, Reason::Tainted)),
         Some(Mark::CliVersion) => return Some((Care::Refresh, Reason::CliVersion)),

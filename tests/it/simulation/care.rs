@@ -9,7 +9,7 @@ use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ledger;
 use persona_bridge::persona::session::Usd;
-use persona_bridge::persona::session::care::{Apply, KeepWarm, Word};
+use persona_bridge::persona::session::care::{Apply, KeepWarm, OnRedaction, Word};
 use persona_bridge::persona::{Ending, RequestUsage, Usage};
 use serde_json::json;
 use tokio::time::Instant;
@@ -323,4 +323,26 @@ fn an_order_given_while_the_bridge_is_away_is_carried_out_when_it_is_back() {
     assert_eq!(follows, "the next mail begins session 2 of eir");
     world.play(async |stage| talk(stage, "two").await);
     counts(&world.told(), &[("Eir begins session 2: operator", 1)]);
+}
+
+/// Says something, takes it back, says something else; answers which lines began a session.
+fn taken_back(on_redaction: OnRedaction) -> Vec<usize> {
+    let mut world = counted(200_000);
+    world.config.care.on_redaction = on_redaction;
+    world.play(async |stage| {
+        talk(stage, "hello").await;
+        let swarm = stage.swarm().await;
+        let slip = stage.alice().say(&swarm, "Eir, my key is 4711");
+        stage.said(&swarm, EIR, 2).await;
+        stage.alice().redact(&swarm, &slip);
+        stage.calm().await;
+        chat(stage, 2).await;
+    });
+    seams(&world)
+}
+
+#[test]
+fn a_session_that_heard_what_was_taken_back_is_not_gone_on_with() {
+    assert_eq!(taken_back(OnRedaction::Refresh), [3]);
+    assert_eq!(taken_back(OnRedaction::Note), [0; 0]);
 }

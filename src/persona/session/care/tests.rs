@@ -124,6 +124,15 @@ fn what_speaks_against_it_ends_it_at_once_but_for_staleness() {
 }
 
 #[test]
+fn a_redaction_is_only_noted_where_the_operator_says_so_and_hides_nothing_behind_it() {
+    let policy = Policy { on_redaction: OnRedaction::Note, ..Policy::default() };
+    let marked = |s: &mut Standing<'_>| s.marks = [Mark::Tainted].into();
+    check_with(policy, Moment::Mail, marked, (Care::Keep, Reason::Well));
+    let marked = |s: &mut Standing<'_>| s.marks = [Mark::Tainted, Mark::Cwd].into();
+    check_with(policy, Moment::Mail, marked, (Care::Refresh, Reason::Cwd));
+}
+
+#[test]
 fn a_stale_session_ends_where_it_is_cheap_or_now() {
     let stale = |s: &mut Standing<'_>| s.marks = [Mark::Stale].into();
     check(stale, (Care::Keep, Reason::Well));
@@ -338,11 +347,12 @@ fn every_reason_has_a_name_of_its_own() {
 }
 
 prop_compose! {
-    fn any_policy()(warm in any::<bool>(), flush in any::<bool>(), now in any::<bool>(), watermark in 1_u64..=100, rss in prop::option::of(0_u64..100)) -> Policy {
+    fn any_policy()(warm in any::<bool>(), flush in any::<bool>(), now in any::<bool>(), note in any::<bool>(), watermark in 1_u64..=100, rss in prop::option::of(0_u64..100)) -> Policy {
         Policy {
             keep_warm: if warm { KeepWarm::Auto } else { KeepWarm::Off },
             flush: if flush { Flushing::Auto } else { Flushing::Off },
             apply: if now { Apply::Now } else { Apply::AtCheapPoint },
+            on_redaction: if note { OnRedaction::Note } else { OnRedaction::Refresh },
             watermark,
             recycle_rss: rss,
         }
