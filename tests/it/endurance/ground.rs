@@ -50,16 +50,30 @@ pub(super) async fn account(user: &User, room: &RoomId, persona: &str) -> (Vec<S
     (asked, answered)
 }
 
-/// Waits until everything said in a room is answered, asks once more so that whatever is late has come, and compares:
-/// each message has exactly one answer, in order.
+/// Waits until everything said in a room is answered, and compares: each message has exactly one answer, in order.
 pub(super) async fn all_answered_once(user: &mut User, room: &RoomId, persona: &str) -> Vec<String> {
+    let (asked, answered) = settled(user, room, persona).await;
+    assert_eq!(answered, asked, "in {room}");
+    asked
+}
+
+/// Like [`all_answered_once`], where what nobody could know to be missing may be heard behind what came meanwhile.
+pub(super) async fn each_answered_once(user: &mut User, room: &RoomId, persona: &str) -> usize {
+    let (mut asked, mut answered) = settled(user, room, persona).await;
+    asked.sort();
+    answered.sort();
+    assert_eq!(answered, asked, "in {room}");
+    asked.len()
+}
+
+/// What was said in a room and what of it was answered, once everything is and one question more, so that whatever is late
+/// has come.
+async fn settled(user: &mut User, room: &RoomId, persona: &str) -> (Vec<String>, Vec<String>) {
     let (asked, _) = account(user, room, persona).await;
     wait_for_answers(user, room, persona, asked.len()).await;
     user.say_to(room, persona, &format!("and {}?", word(LAST.fetch_add(1, Ordering::Relaxed)))).await;
     wait_for_answers(user, room, persona, asked.len() + 1).await;
-    let (asked, answered) = account(user, room, persona).await;
-    assert_eq!(answered, asked, "in {room}");
-    asked
+    account(user, room, persona).await
 }
 
 /// Waits until so many words are answered in a room.

@@ -3,7 +3,7 @@
 use persona_bridge::demo::child::Signal;
 use persona_bridge::demo::homeserver::{Kind, free_port};
 
-use super::ground::{Dice, account, all_answered_once, one, wait_for_answers, word};
+use super::ground::{Dice, account, all_answered_once, each_answered_once, one, wait_for_answers, word};
 use crate::bridge::{Bridge, Setup, alias, name, persona};
 use crate::fake::proxy::{Asked, Proxy, Verdict};
 use crate::servers::{self, Server};
@@ -73,9 +73,9 @@ async fn goes_down(kind: Kind, test: &str) {
         }
     };
     tokio::join!(alices, bobs, falls);
-    let said = all_answered_once(&mut alice, &room, &persona("eir")).await.len();
+    let said = each_answered_once(&mut alice, &room, &persona("eir")).await;
     assert!(said > 2 * messages as usize, "all of them were taken");
-    all_answered_once(&mut alice, &direct, &persona("eir")).await;
+    each_answered_once(&mut alice, &direct, &persona("eir")).await;
 }
 
 /// The ear hears nothing of what the homeserver holds when it is killed: once in a quiet direct room that nobody writes
