@@ -449,6 +449,15 @@ impl Store {
         self.shared.base.put_raw(table, key.as_bytes(), b"\x01{");
     }
 
+    /// Lets all that is recent sink, and learns which events the tree has to the end.
+    pub(super) fn sink_and_learn(&self) {
+        self.shared.base.sink().unwrap();
+        let mut next = Some(Vec::new());
+        while let Some(from) = next {
+            next = self.shared.base.learn(&from).unwrap();
+        }
+    }
+
     /// How many rows of the journal are on disk.
     pub(super) fn journal(&self) -> usize {
         self.shared.base.journal_on_disk()

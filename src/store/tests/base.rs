@@ -20,6 +20,25 @@ fn what_has_sunk_and_what_has_not_is_read_as_one() {
 }
 
 #[test]
+fn what_was_learnt_of_many_events_denies_none_of_them() {
+    let mut world = World::new();
+    let names: Vec<String> = (0..1_700).map(|number| format!("e{number}")).collect();
+    for names in names.chunks(400) {
+        world.accept(names.iter().map(|name| heard_by(&eir(), name, "x")).collect());
+    }
+    world.store().sink_and_learn();
+    world.reopen();
+    let known = |store: &Store| names.iter().filter(|name| store.knows(&event(name)).unwrap()).count();
+    assert_eq!(known(world.store()), 1_700, "while it learns");
+    world.store().sink_and_learn();
+    world.accept(vec![heard_by(&eir(), "later", "x")]);
+    world.store().sink_and_learn();
+    assert_eq!(known(world.store()), 1_700, "when all is learnt");
+    assert!(world.store().knows(&event("later")).unwrap());
+    assert!(!world.store().knows(&event("other")).unwrap());
+}
+
+#[test]
 fn the_journal_does_not_grow_for_ever() {
     let mut world = World::new();
     let mut longest = 0;
