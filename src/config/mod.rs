@@ -143,7 +143,7 @@ impl Loaded {
         let (file, mut reading) = (&self.file, self.reading());
         let homeserver = server::homeserver(file, &mut reading);
         let appservice = server::appservice(file, &mut reading);
-        let store = server::store(file, &reading);
+        let store = server::store(file, &mut reading);
         let mind = mind::mind(file, &mut reading, &self.environment.program, &store.path);
         let max_live = mind::max_live(file, &mut reading);
         let budget = budget::budget(file, &mut reading);

@@ -95,7 +95,7 @@ fn doctrine(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Ve
     let mut texts = Vec::new();
     for (index, file) in section.doctrine.iter().enumerate() {
         let path = reading.path(file);
-        match std::fs::read_to_string(&path) {
+        match Reading::text(&path) {
             Ok(text) => texts.push(text),
             Err(error) => {
                 let cause = format!("{}: {error}", path.display());
@@ -115,7 +115,7 @@ fn state(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Optio
     let key = format!("{key}.state");
     let path = reading.path(section.state.as_ref()?);
     let shown = path.display();
-    let text = match std::fs::read_to_string(&path) {
+    let text = match Reading::text(&path) {
         Ok(text) => text,
         Err(error) => {
             reading.fail(&key, format!("{shown}: {error}"), "name a JSON file that can be read");

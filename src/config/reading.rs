@@ -1,11 +1,15 @@
 //! What is collected while a file is gathered: everything that is wrong or unwise, with its place.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::{Problem, ProblemKind};
 use super::example;
 use super::source::Source;
+
+/// The most bytes that are read of a text that the config names.
+const TEXT_MAX: u64 = 1024 * 1024;
 
 /// The context of gathering one config.
 pub(super) struct Reading<'a> {
@@ -61,6 +65,19 @@ impl Reading<'_> {
     /// A path, relative to the file.
     pub(super) fn path(&self, path: &Path) -> PathBuf {
         self.base.join(path)
+    }
+
+    /// The text of a file that the config names, of at most 1 MiB.
+    ///
+    /// # Errors
+    /// It cannot be read, is no text, or is longer.
+    pub(super) fn text(path: &Path) -> std::io::Result<String> {
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(TEXT_MAX + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > TEXT_MAX {
+            return Err(std::io::Error::other("it is longer than 1 MiB"));
+        }
+        Ok(text)
     }
 
     fn problem(&self, kind: ProblemKind, key: &str, cause: String, remedy: String) -> Problem {

@@ -11,6 +11,9 @@ use super::file::File;
 use super::reading::{Reading, is_placeholder};
 use crate::store;
 
+/// The longest time between two passes of reading back, without which what a homeserver lost would stay unheard.
+const RECONCILE_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// `[homeserver]`, read.
 #[derive(Clone, Debug)]
 pub struct Homeserver {
@@ -46,8 +49,8 @@ pub(super) fn homeserver(file: &File, reading: &mut Reading<'_>) -> Option<Homes
     let name = reading.required("homeserver.server_name", section.server_name.as_ref());
     let name = name.and_then(|text| server_name(reading, text));
     let reconcile = section.reconcile.map_or(Duration::from_secs(300), |span| span.0);
-    if reconcile < Duration::from_secs(1) {
-        reading.fail_as_example("homeserver.reconcile", "must be one second at least");
+    if !(Duration::from_secs(1)..=RECONCILE_MAX).contains(&reconcile) {
+        reading.fail_as_example("homeserver.reconcile", "must lie between one second and one day");
         return None;
     }
     if let Some(url) = &url
@@ -155,8 +158,11 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-pub(super) fn store(file: &File, reading: &Reading<'_>) -> store::Config {
+pub(super) fn store(file: &File, reading: &mut Reading<'_>) -> store::Config {
     let path = file.store.path.clone().unwrap_or_else(|| "store".into());
+    if path.as_os_str().is_empty() {
+        reading.fail_as_example("store.path", "is empty");
+    }
     let min_free = file.store.min_free.map_or(256 << 20, |size| size.0);
     store::Config { path: reading.path(&path), min_free }
 }

@@ -179,7 +179,30 @@ fn the_homeserver_is_checked() {
     check(
         r#"server_name = "hs.test""#,
         "server_name = \"hs.test\"\nreconcile = \"0s\"",
-        r#"DIR/bridge.toml:4: homeserver.reconcile: must be one second at least; write it like `reconcile = "5m"`"#,
+        r#"DIR/bridge.toml:4: homeserver.reconcile: must lie between one second and one day; write it like `reconcile = "5m"`"#,
+    );
+    check(
+        r#"server_name = "hs.test""#,
+        "server_name = \"hs.test\"\nreconcile = \"2days\"",
+        r#"DIR/bridge.toml:4: homeserver.reconcile: must lie between one second and one day; write it like `reconcile = "5m"`"#,
+    );
+}
+
+#[test]
+fn an_empty_path_of_the_store_is_refused() {
+    check(
+        "[talk]",
+        "[store]\npath = \"\"\n[talk]",
+        r#"DIR/bridge.toml:13: store.path: is empty; write it like `path = "store"`"#,
+    );
+}
+
+#[test]
+fn a_text_without_an_end_is_refused() {
+    check(
+        r#"doctrine = ["eir.md"]"#,
+        r#"doctrine = ["eir.md", "/dev/zero"]"#,
+        "DIR/bridge.toml:25: personas[0].doctrine[1]: /dev/zero: it is longer than 1 MiB; name a text file that can be read",
     );
 }
 
