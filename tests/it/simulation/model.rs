@@ -264,7 +264,8 @@ impl Scene {
         for who in ["eir", "brage"] {
             for fed in self.world.fed(who) {
                 let rooms = fed.words.lines().filter(|line| line.starts_with("room ")).count();
-                let direct = fed.words.starts_with("# mail for you in a direct room");
+                let mut lines = fed.words.lines();
+                let direct = lines.any(|line| line.starts_with("# mail for you in a direct room"));
                 let mut words = self.expected.iter().filter(|expected| fed.words.contains(&expected.word));
                 let mixed = words.any(|expected| (expected.room != self.rooms.swarm) != direct);
                 assert!(rooms <= 1 && !mixed, "{when}: lanes mix in\n{}", fed.words);
