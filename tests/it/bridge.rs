@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use persona_bridge::demo::child::{Child, Launch, Signal};
 use tempfile::TempDir;
+use tokio::process::Command;
 
 use crate::servers::{PREFIX, SERVER_NAME, Server, last_lines};
 use crate::tools::aloud;
@@ -214,6 +215,15 @@ impl Bridge {
     pub(crate) async fn ready_somewhere(&self) {
         let ready = tokio::time::timeout(READY_DEADLINE, self.answers_ready()).await;
         assert!(ready.is_ok(), "the bridge is not ready");
+    }
+
+    /// Runs another command with its config: whether that succeeded, and what it printed, or else complained of.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).args(["--config", "config.toml"]).current_dir(&self.dir);
+        let output = command.kill_on_drop(true).output().await.unwrap();
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8(said).unwrap())
     }
 
     /// Sends a signal and waits for its end: the exit status, none if it did not run.

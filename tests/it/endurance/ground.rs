@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ruma::RoomId;
+use persona_bridge::demo::homeserver::Kind;
+use ruma::{OwnedRoomId, RoomId};
 use serde_json::{Value, json};
 
-use crate::bridge::Setup;
+use crate::bridge::{Bridge, Setup, alias, persona};
 use crate::fake::messages_api::{Answer, MessagesApi, Request};
-use crate::servers::Server;
+use crate::servers::{self, Server};
 use crate::tools::claude_program;
 use crate::user::User;
 
@@ -36,6 +37,34 @@ pub(super) fn words(text: &str) -> Vec<String> {
         part.strip_prefix('w').is_some_and(|n| n.len() == 4 && n.bytes().all(|byte| byte.is_ascii_digit()))
     };
     text.split(|c: char| !c.is_alphanumeric()).filter(numbered).map(str::to_owned).collect()
+}
+
+/// Alice and one Persona on the real CLI, in a room of a Synapse.
+pub(super) struct Meeting {
+    pub(super) mind: Mind,
+    pub(super) bridge: Bridge,
+    pub(super) alice: User,
+    pub(super) room: OwnedRoomId,
+    pub(super) eir: String,
+    _server: Server,
+}
+
+impl Meeting {
+    /// None (said aloud) where Synapse or the CLI cannot be had.
+    pub(super) async fn begin(test: &str) -> Option<Self> {
+        let server = servers::server(Kind::Synapse, test).await?;
+        let mind = Mind::start().await;
+        let bridge = Bridge::spawn(&server, &mind.setup(&server)?).await;
+        let alice = User::register(&server, "alice").await;
+        let room = alice.join(&alias("swarm")).await;
+        Some(Self { mind, bridge, alice, room, eir: persona("eir"), _server: server })
+    }
+
+    /// Asks about a word and waits until so many words are answered.
+    pub(super) async fn ask(&mut self, number: u32, answered: usize) {
+        self.alice.say_to(&self.room, &self.eir, &format!("and {}?", word(number))).await;
+        wait_for_answers(&mut self.alice, &self.room, &self.eir, answered).await;
+    }
 }
 
 /// The words said in a room by others, and those that `persona` has answered, both in the room's order.
