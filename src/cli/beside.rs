@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use super::{CliError, opening};
+use clap::Args;
+
+use super::{CliError, ConfigFile, load, opening};
 use crate::bridge::orders::{self, Order};
-use crate::config::Config;
+use crate::config::{Config, Environment};
 use crate::conversation::PersonaId;
 use crate::homeserver::appservice::Running;
 use crate::homeserver::client::ReqwestTransport;
@@ -13,6 +15,26 @@ use crate::store::{Store, StoreError};
 
 /// How long the running bridge may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A config, and whom of it a command is about.
+#[derive(Clone, Debug, Args)]
+pub struct Whom {
+    /// Which config
+    #[command(flatten)]
+    pub file: ConfigFile,
+    /// Of this Persona alone
+    #[arg(long, value_name = "ID")]
+    pub persona: Option<String>,
+}
+
+impl Whom {
+    /// Loads the config and finds the Persona in it, if one is named.
+    pub(super) fn load(&self, environment: Environment) -> Result<(Config, Option<PersonaId>), CliError> {
+        let config = load(&self.file, environment)?;
+        let persona = self.persona.as_deref().map(|persona| known(&config, persona)).transpose()?;
+        Ok((config, persona))
+    }
+}
 
 /// Who has the store.
 pub(super) enum Holder {

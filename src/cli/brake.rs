@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{CliError, ConfigFile, beside, load, print};
+use super::beside::{Whom, order};
+use super::{CliError, print};
 use crate::bridge::orders::{Lever, Order};
 use crate::config::Environment;
 use crate::operate::ExitCode;
@@ -24,24 +25,12 @@ pub enum Action {
     Release(Whom),
 }
 
-/// Whom it is about.
-#[derive(Clone, Debug, Args)]
-pub struct Whom {
-    /// Which config
-    #[command(flatten)]
-    pub file: ConfigFile,
-    /// This Persona alone
-    #[arg(long, value_name = "ID")]
-    pub persona: Option<String>,
-}
-
 pub(super) async fn brake(options: Options, environment: Environment) -> Result<ExitCode, CliError> {
     let (lever, whom) = match options.action {
         Action::Hold(whom) => (Lever::Hold, whom),
         Action::Release(whom) => (Lever::Release, whom),
     };
-    let config = load(&whom.file, environment)?;
-    let persona = whom.persona.as_deref().map(|persona| beside::known(&config, persona)).transpose()?;
-    let follows = beside::order(&config, &Order::Brake { lever, persona }).await?;
+    let (config, persona) = whom.load(environment)?;
+    let follows = order(&config, &Order::Brake { lever, persona }).await?;
     print(&format!("{follows}\n"))
 }

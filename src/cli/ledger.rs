@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::beside::{Holder, holder, known, other};
-use super::{CliError, ConfigFile, load, print};
+use super::beside::{Holder, Whom, holder, other};
+use super::{CliError, print};
 use crate::bridge::clock::Clock;
 use crate::config::{Config, Environment};
 use crate::conversation::Millis;
@@ -16,12 +16,9 @@ use crate::store::entries_from_json;
 /// What is asked for.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// Which config
+    /// Whose
     #[command(flatten)]
-    pub file: ConfigFile,
-    /// Of this Persona alone
-    #[arg(long, value_name = "ID")]
-    pub persona: Option<String>,
+    pub whom: Whom,
     /// How far back, as `12h` or `7d`
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
     pub since: Duration,
@@ -31,8 +28,7 @@ pub struct Options {
 }
 
 pub(super) async fn ledger(options: Options, environment: Environment) -> Result<ExitCode, CliError> {
-    let config = load(&options.file, environment)?;
-    let persona = options.persona.as_deref().map(|persona| known(&config, persona)).transpose()?;
+    let (config, persona) = options.whom.load(environment)?;
     let now = Clock::Wall.now();
     let since = Millis(now.0.saturating_sub(u64::try_from(options.since.as_millis()).unwrap_or(u64::MAX)));
     let mut entries = entries(&config, since).await?;

@@ -71,7 +71,7 @@ pub enum Command {
     /// Ask nothing any more, or ask again
     Brake(brake::Options),
     /// Let held mail be asked again, and parked says be sent again
-    Release(release::Options),
+    Release(beside::Whom),
     /// Let a Persona's session go on for as long as it can, whatever it costs
     Keep(session::Options),
     /// Write the registration that the homeserver needs
