@@ -1,5 +1,6 @@
 //! What becomes mail, once and for whom.
 
+use persona_bridge::persona::session::care::OnRedaction;
 use serde_json::{Value, json};
 
 use super::stage::{BRAGE, EIR, counts, on_both};
@@ -248,6 +249,7 @@ fn what_is_taken_back_alone_before_it_was_fed_wakes_nobody() {
 #[test]
 fn what_is_taken_back_after_it_was_fed_is_mail() {
     let mut world = World::new(Flavour::Synapse);
+    world.config.care.on_redaction = OnRedaction::Note;
     world.play(async |stage| {
         let swarm = stage.swarm().await;
         let slip = stage.alice().say(&swarm, "Eir, my slip");

@@ -12,7 +12,6 @@ use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
-use persona_bridge::persona::session::care::OnRedaction;
 use persona_bridge::persona::session::{Policy, Prices};
 use persona_bridge::persona::{Budget, Usage};
 use persona_bridge::store::{self, Opening, Owner, Store};
@@ -320,7 +319,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         mind_version: "scripted".into(),
         budget: Budget::default(),
         prices: Prices::default(),
-        care: Policy { on_redaction: OnRedaction::Note, ..Policy::default() },
+        care: Policy::default(),
         archive_keep: Duration::from_secs(30 * 24 * 3600),
         grace: Duration::from_millis(200),
         halt: None,
