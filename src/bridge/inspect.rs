@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::BridgeError;
 use crate::conversation::memory::Confided;
 use crate::conversation::prompt::memory_line;
 use crate::conversation::{Memory, MemoryNumber, Millis, PersonaId};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// What is asked of a Persona's memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub(crate) async fn carry_out(
     store: &Store,
     persona: &PersonaId,
     asked: &Asked,
-) -> Result<String, BridgeError> {
+) -> Result<String, StoreError> {
     Ok(match asked {
         Asked::List => store.memories(persona, |all| {
             let lines: Vec<String> = all.all().map(|memory| memory_line(memory, Millis(0))).collect();

@@ -7,10 +7,10 @@ use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 
 use crate::conversation::{Lane, Permissions, Persona, RegisterName};
 use crate::mind;
-use crate::persona::Budget;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::{Policy, Prices};
+use crate::persona::{Budget, State};
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -79,8 +79,8 @@ pub struct PersonaConfig {
     pub avatar: Option<String>,
     /// Doctrine files' text in order (at most 96 KiB together).
     pub doctrine: Vec<String>,
-    /// Her state, as JSON text.
-    pub state: Option<String>,
+    /// Her state at her first start; afterwards the store has it.
+    pub state: Option<State>,
     /// Aliases of her rooms.
     pub rooms: Vec<OwnedRoomAliasId>,
 }
@@ -143,6 +143,7 @@ mod slots;
 mod speech;
 mod spend;
 mod start_line;
+pub mod states;
 mod tally;
 mod translate;
 mod turn;

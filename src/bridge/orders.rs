@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use ruma::OwnedUserId;
 use serde_json::{Value, json};
 
-use super::BridgeError;
 use super::inspect::{self, Asked};
 use super::shared::Shared;
-use crate::conversation::{MemoryNumber, PersonaId};
+use super::states::{self, States};
+use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::homeserver::appservice::Orders;
 use crate::persona::Brake;
 use crate::persona::session::care::Word;
+use crate::persona::state::{Malformed, Refusal};
 use crate::store::{Store, StoreError};
 
 /// What is done with the brake.
@@ -47,6 +48,30 @@ const RELEASE: &str = "release";
 const LIST: &str = "list-memories";
 const SHOW: &str = "show-memory";
 const FORGET: &str = "forget-memories";
+/// The names of [`Order::State`], and where the second has its document.
+const GET: &str = "get-state";
+const PUT: &str = "put-state";
+const DOCUMENT: &str = "document";
+
+/// Why an order is not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is nothing to be shown.
+    #[error("{persona} has no state yet; write one with `persona put {persona} FILE`")]
+    Stateless {
+        /// Whose.
+        persona: PersonaId,
+    },
+    /// What is put is no state.
+    #[error("the document {0}")]
+    Malformed(#[from] Malformed),
+    /// What is put was not made from what there is.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +102,13 @@ pub enum Order {
         /// What is asked of them.
         asked: Asked,
     },
+    /// Her state is shown or changed.
+    State {
+        /// Whose.
+        persona: PersonaId,
+        /// What is asked of it.
+        asked: States,
+    },
 }
 
 impl Order {
@@ -99,6 +131,10 @@ impl Order {
                 };
                 json!({ "order": order, "persona": persona.as_str(), "memories": numbers })
             }
+            Self::State { persona, asked } => match asked {
+                States::Get => json!({ "order": GET, "persona": persona.as_str() }),
+                States::Put(text) => json!({ "order": PUT, "persona": persona.as_str(), DOCUMENT: text }),
+            },
         }
     }
 
@@ -120,6 +156,9 @@ impl Order {
         if let Some(asked) = asked(order, &json["memories"]) {
             return Some(Self::Memory { persona: persona?, asked });
         }
+        if let Some(asked) = of_state(order, &json[DOCUMENT]) {
+            return Some(Self::State { persona: persona?, asked });
+        }
         // Nobody can ask for a flush yet.
         let word = Word::named(order).filter(|word| *word != Word::Flush)?;
         Some(Self::Session { persona: persona?, word })
@@ -128,7 +167,9 @@ impl Order {
     /// Whom it is about; else it is about all.
     fn persona(&self) -> Option<&PersonaId> {
         match self {
-            Self::Session { persona, .. } | Self::Memory { persona, .. } => Some(persona),
+            Self::Session { persona, .. } | Self::Memory { persona, .. } | Self::State { persona, .. } => {
+                Some(persona)
+            }
             Self::Brake { persona, .. } => persona.as_ref(),
             Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
         }
@@ -136,7 +177,19 @@ impl Order {
 
     /// Whether it only asks; the answer holds words of users then.
     fn only_asks(&self) -> bool {
-        matches!(self, Self::Memory { asked: Asked::List | Asked::Show(_), .. })
+        matches!(
+            self,
+            Self::Memory { asked: Asked::List | Asked::Show(_), .. } | Self::State { asked: States::Get, .. }
+        )
+    }
+
+    /// As it stands in the log.
+    fn logged(&self) -> Value {
+        let mut json = self.to_json();
+        if let Some(order) = json.as_object_mut() {
+            order.remove(DOCUMENT);
+        }
+        json
     }
 }
 
@@ -151,11 +204,19 @@ fn asked(order: &str, numbers: &Value) -> Option<Asked> {
     }
 }
 
+fn of_state(order: &str, document: &Value) -> Option<States> {
+    match order {
+        GET => Some(States::Get),
+        PUT => Some(States::Put(document.as_str()?.to_owned())),
+        _ => None,
+    }
+}
+
 /// Writes an order down, where the bridge finds it; answers what follows, in words.
 ///
 /// # Errors
-/// The store failed.
-pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeError> {
+/// The store failed, or what is put does not fit what there is.
+pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<String, OrderError> {
     match order {
         Order::Session { persona, word } => {
             let Some(generation) = store.set_word(persona, *word).await? else {
@@ -168,7 +229,8 @@ pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeErr
             })
         }
         Order::Brake { lever, persona } => pull(store, *lever, persona.as_ref()).await,
-        Order::Memory { persona, asked } => inspect::carry_out(store, persona, asked).await,
+        Order::Memory { persona, asked } => Ok(inspect::carry_out(store, persona, asked).await?),
+        Order::State { persona, asked } => states::carry_out(store, persona, asked, now).await,
         Order::Release { of } => {
             let (persona, user) = of.clone().unzip();
             let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
@@ -177,7 +239,7 @@ pub async fn carry_out(store: &Store, order: &Order) -> Result<String, BridgeErr
     }
 }
 
-async fn pull(store: &Store, lever: Lever, persona: Option<&PersonaId>) -> Result<String, BridgeError> {
+async fn pull(store: &Store, lever: Lever, persona: Option<&PersonaId>) -> Result<String, OrderError> {
     let mut brake = match store.brake() {
         Err(StoreError::Corrupt { .. }) => Brake::everyone(),
         read => read?,
@@ -204,11 +266,13 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
             if let Some(unknown) = order.persona().filter(|persona| !shared.bells.contains_key(persona)) {
                 return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
-            let follows = carry_out(&shared.store, &order).await.map_err(|error| error.to_string())?;
+            let follows = carry_out(&shared.store, &order, shared.clock.now())
+                .await
+                .map_err(|error| error.to_string())?;
             if order.only_asks() {
                 return Ok(json!({ "follows": follows }));
             }
-            tracing::info!(order = %order.to_json(), follows, "an operator's order");
+            tracing::info!(order = %order.logged(), follows, "an operator's order");
             shared.read_brake().map_err(|error| error.to_string())?;
             if let Order::Release { .. } = order {
                 let of = |id: &PersonaId| order.persona().is_none_or(|persona| persona == id);
@@ -241,15 +305,20 @@ mod tests {
             }
         }
         let of_her_memories = |asked| Order::Memory { persona: eir().0, asked };
+        let of_her_state = |asked| Order::State { persona: eir().0, asked };
         for order in [
             Order::Release { of: None },
             Order::Release { of: Some(eir()) },
             of_her_memories(Asked::List),
             of_her_memories(Asked::Show(MemoryNumber(3))),
             of_her_memories(Asked::Forget([MemoryNumber(3), MemoryNumber(9)].into())),
+            of_her_state(States::Get),
+            of_her_state(States::Put("{}".to_owned())),
         ] {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
+        let put = of_her_state(States::Put("{}".to_owned()));
+        assert_eq!(put.logged(), json!({ "order": "put-state", "persona": "eir" }));
         for other in [
             json!({}),
             json!({ "order": "release", "persona": "eir" }),
@@ -257,6 +326,8 @@ mod tests {
             json!({ "order": "keep" }),
             json!({ "order": "flush", "persona": "eir" }),
             json!({ "order": "list-memories", "memories": [] }),
+            json!({ "order": "get-state" }),
+            json!({ "order": "put-state", "persona": "eir" }),
             json!({ "order": "show-memory", "persona": "eir", "memories": [] }),
             json!({ "order": "forget-memories", "persona": "eir", "memories": ["n3"] }),
         ] {

@@ -13,7 +13,7 @@ use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, Mind, PersonaConfig};
-use super::{desk, identities, invites, orders, presence, receive, reconcile, rooms, silence, tally};
+use super::{desk, identities, invites, orders, presence, receive, reconcile, rooms, silence, states, tally};
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
@@ -156,6 +156,7 @@ fn stats(shared: &Arc<Shared>) -> Stats {
 
 /// Everything that must be so before minds may think; answers false when the service stops meanwhile.
 async fn start(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
+    states::begin(shared).await?;
     Ok(identities::establish(shared).await?
         && rooms::control(shared).await?
         && rooms::configured(shared).await?)

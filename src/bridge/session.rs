@@ -48,6 +48,11 @@ impl Sessions {
         Self { shared, id, name, fingerprint, current, keeper, over: None, spent: false }
     }
 
+    /// From now on a session is begun with this prompt.
+    pub(crate) fn begin_with(&mut self, prompt: &str) {
+        self.fingerprint = speech::fingerprint(&self.shared.config, &self.id, prompt);
+    }
+
     /// The one that goes on.
     pub(crate) fn current(&self) -> Option<&Session> {
         self.current.as_ref()

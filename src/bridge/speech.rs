@@ -15,8 +15,8 @@ use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Tar
 use crate::conversation::{Batch, Content, Lane, Memory, PersonaId, Room};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
-use crate::persona::OpenTurn;
 use crate::persona::session::{Fingerprint, Session};
+use crate::persona::{OpenTurn, State};
 use crate::store::NewSay;
 
 /// How many earlier lines the first turn of a session carries for each room at hand.
@@ -24,15 +24,17 @@ const CONTEXT_LINES: u32 = 20;
 /// The longest that such lines are waited for.
 const CONTEXT_WAIT: Duration = Duration::from_secs(10);
 
-/// A Persona's system prompt.
-pub(crate) fn system_prompt(config: &Config, persona: &PersonaConfig) -> String {
-    prompt::system(&SystemPrompt {
+/// A Persona's system prompt, with her state as the store has it.
+pub(crate) fn system_prompt(shared: &Shared, persona: &PersonaConfig) -> Result<String, BridgeError> {
+    let state = shared.store.state(&persona.persona.id)?;
+    let registers = &shared.config.registers;
+    Ok(prompt::system(&SystemPrompt {
         name: persona.persona.name.clone(),
         user: persona.persona.user.to_string(),
         doctrine: persona.doctrine.clone(),
-        state: persona.state.clone(),
-        voices: config.registers.iter().map(|(name, r)| (name.0.clone(), r.voice.clone())).collect(),
-    })
+        state: state.as_ref().map(State::text),
+        voices: registers.iter().map(|(name, r)| (name.0.clone(), r.voice.clone())).collect(),
+    }))
 }
 
 /// What a session begun now would be begun with.

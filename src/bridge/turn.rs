@@ -41,7 +41,7 @@ pub(crate) struct Turns {
 impl Turns {
     pub(crate) fn load(shared: Arc<Shared>, persona: PersonaConfig) -> Result<Self, BridgeError> {
         let (open, session) = shared.store.standing(&persona.persona.id)?;
-        let prompt = speech::system_prompt(&shared.config, &persona);
+        let prompt = speech::system_prompt(&shared, &persona)?;
         let sessions = Sessions::new(shared.clone(), &persona, &prompt, session);
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
         let reminded = Reminded::default();
@@ -97,6 +97,7 @@ impl Turns {
     pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
         let mail = self.batch(lane)?;
+        self.look_at_state()?;
         self.sessions.take_up(&mail).await?;
         let turn = OpenTurn {
             id: draw_turn(),
@@ -109,6 +110,16 @@ impl Turns {
         };
         tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
         self.write(turn).await
+    }
+
+    /// Her state may have been changed: what a session is begun with now follows it.
+    fn look_at_state(&mut self) -> Result<(), BridgeError> {
+        let prompt = speech::system_prompt(&self.shared, &self.persona)?;
+        if prompt != self.prompt {
+            self.sessions.begin_with(&prompt);
+            self.prompt = prompt;
+        }
+        Ok(())
     }
 
     /// The mail that goes into the next turn of a lane, in the order in which it was said; what she asked to be shown in whole

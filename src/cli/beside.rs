@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{CliError, ConfigFile, load, opening};
-use crate::bridge::orders::{self, Order};
+use crate::bridge::clock::Clock;
+use crate::bridge::orders::{self, Order, OrderError};
 use crate::config::{Config, Environment};
 use crate::conversation::PersonaId;
 use crate::homeserver::appservice::Running;
@@ -84,7 +85,12 @@ pub(super) async fn order(config: &Config, order: &Order) -> Result<String, CliE
         )));
     }
     match holder(config).await? {
-        Holder::Us(store) => Ok(orders::carry_out(&store, order).await?),
+        Holder::Us(store) => {
+            let carried_out = orders::carry_out(&store, order, Clock::Wall.now()).await;
+            carried_out.map_err(|error| {
+                if let OrderError::Store(error) = error { error.into() } else { other(error.to_string()) }
+            })
+        }
         Holder::Bridge(bridge) => {
             let answer = bridge.running(config).order(&order.to_json()).await;
             let follows = answer.map(|answer| answer["follows"].as_str().unwrap_or_default().to_owned());

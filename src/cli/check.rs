@@ -1,9 +1,9 @@
-//! `check`: the config alone, without asking anyone.
+//! `check`: the config, without asking anyone.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{CliError, config_code, print, problem_code, registration_code};
+use super::{CliError, config_code, print, problem_code, registration_code, states};
 use crate::bridge::Mind;
 use crate::config::{self, Config, ConfigError, Environment, Problem, ProblemKind, Settings};
 use crate::homeserver::registration::{self, RegistrationError};
@@ -24,7 +24,8 @@ const LINES: [&str; 10] = [
 ];
 
 pub(super) fn check(path: &Path, environment: &Environment) -> Result<ExitCode, CliError> {
-    let (findings, _) = read(path, environment.clone());
+    let (mut findings, config) = read(path, environment.clone());
+    findings.extend(config.iter().flat_map(states::look));
     let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     print(&text)?;
     Ok(finding::code(&findings))

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CliError, check, opening, print};
+use super::{CliError, check, opening, print, states};
 use crate::bridge::Mind;
 use crate::bridge::clock::draw;
 use crate::config::{Config, Environment};
@@ -18,6 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(70);
 
 pub(super) async fn doctor(path: &Path, environment: Environment) -> Result<ExitCode, CliError> {
     let (mut findings, config) = check::read(path, environment);
+    if let Some(config) = &config {
+        findings.extend(states::ask(config).await);
+    }
     for finding in &findings {
         print(&format!("{finding}\n"))?;
     }

@@ -12,10 +12,12 @@ mod example;
 mod generate;
 mod ledger;
 mod memory;
+mod persona;
 mod release;
 mod run;
 mod session;
 mod simulate;
+mod states;
 mod version;
 
 use std::io::Write;
@@ -66,6 +68,9 @@ pub enum Command {
     /// Show what a Persona remembers, or let her forget it
     #[command(subcommand)]
     Memory(memory::Memory),
+    /// Show a Persona's state, or put another in its place
+    #[command(subcommand)]
+    Persona(persona::Persona),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
     /// Ask nothing any more, or ask again
@@ -163,6 +168,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Doctor(_)
             | Command::Ledger(_)
             | Command::Memory(_)
+            | Command::Persona(_)
             | Command::Refresh(_)
             | Command::Brake(_)
             | Command::Release(_)
@@ -189,6 +195,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
         Some(Command::Memory(asked)) => memory::memory(asked, environment).await,
+        Some(Command::Persona(asked)) => persona::persona(asked, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,
         Some(Command::Release(options)) => release::release(options, environment).await,

@@ -9,6 +9,8 @@ use super::reading::Reading;
 use super::server::{Appservice, Homeserver};
 use crate::bridge::PersonaConfig;
 use crate::conversation::{Persona, PersonaId};
+use crate::persona::State;
+use crate::persona::state::Malformed;
 
 /// The most bytes of doctrine a Persona may have, all files together.
 const DOCTRINE_MAX: usize = 96 << 10;
@@ -111,7 +113,7 @@ fn doctrine(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Ve
     texts
 }
 
-fn state(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Option<String> {
+fn state(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Option<State> {
     let key = format!("{key}.state");
     let path = reading.path(section.state.as_ref()?);
     let shown = path.display();
@@ -122,12 +124,13 @@ fn state(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Optio
             return None;
         }
     };
-    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-        let cause = format!("{shown}:{} is not JSON ({error})", error.line());
-        reading.fail(&key, cause, "mend that file");
-        return None;
+    match State::read(&text) {
+        Ok(state) => Some(state),
+        Err(Malformed { line, reason }) => {
+            reading.fail(&key, format!("{shown}:{line} {reason}"), "mend that file");
+            None
+        }
     }
-    Some(text)
 }
 
 /// Her rooms; a declared one that is wrong was complained of where it is declared.

@@ -9,10 +9,12 @@ pub mod ending;
 pub mod lanes;
 pub mod memory;
 pub mod session;
+pub mod state;
 pub mod usage;
 
 pub use brake::Brake;
 pub use budget::Budget;
 pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, decide};
 pub use ending::{Ending, Troubles, Verdict, shorter, verdict};
+pub use state::State;
 pub use usage::{RequestUsage, Usage};

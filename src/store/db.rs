@@ -18,13 +18,14 @@ use super::{
     Answer, Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening,
     Parking, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
-use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, turns};
+use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, states, turns};
 use crate::conversation::about_me::Question;
 use crate::conversation::{Delivery, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::memory::{Memories, Seen};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
-use crate::persona::{Brake, LaneMail, OpenTurn};
+use crate::persona::state::Refusal;
+use crate::persona::{Brake, LaneMail, OpenTurn, State};
 
 /// The row of the control room.
 const CONTROL_ROOM: &str = "control_room";
@@ -264,6 +265,25 @@ impl Store {
     /// What the Persona's session was shown of her memories, if anything.
     pub fn seen(&self, persona: &PersonaId) -> Result<Option<Seen>> {
         self.read(|view| memories::seen(view, persona))
+    }
+    /// A Persona's state, if she has one.
+    pub fn state(&self, persona: &PersonaId) -> Result<Option<State>> {
+        self.read(|view| Ok(states::kept(view, persona)?.map(|kept| kept.state)))
+    }
+    /// Writes down a Persona's first state, unless she has one; answers which she has.
+    pub async fn begin_state(&self, persona: &PersonaId, first: State, now: Millis) -> Result<State> {
+        let persona = persona.clone();
+        self.write(move |tx| states::begin(tx, &persona, first, now)).await
+    }
+    /// Puts a document in the place of the state that it was made from; answers which she has then, and whether it is new.
+    pub async fn put_state(
+        &self,
+        persona: &PersonaId,
+        given: State,
+        now: Millis,
+    ) -> Result<std::result::Result<(State, bool), Refusal>> {
+        let persona = persona.clone();
+        self.write(move |tx| states::put(tx, &persona, given, now)).await
     }
     /// How many deliveries of a Persona are held.
     pub fn held(&self, persona: &PersonaId) -> Result<u64> {

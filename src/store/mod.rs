@@ -21,6 +21,7 @@ mod record;
 mod redact;
 mod rooms;
 mod sessions;
+mod states;
 mod table;
 mod turns;
 mod tx;

@@ -76,6 +76,8 @@ tables! {
     Seen = "seen",
     /// Event → what the bot is asked by it, until that is answered.
     Questions = "questions",
+    /// Persona → the document of her state.
+    States = "states",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -274,3 +274,55 @@ fn run_names_a_port_that_is_taken() {
     assert_eq!(told.code, 1, "{}", told.err);
     assert!(told.err.contains("Set [appservice] listen to a free address"), "{}", told.err);
 }
+
+/// An operator whose bridge has never run, but whose store is there.
+fn with_store() -> Operator {
+    let with_state = GOOD.replace("name = \"Eir\"\n", "name = \"Eir\"\nstate = \"eir.json\"\n");
+    let operator = Operator::with_config(&with_state);
+    fs::write(operator.dir.path().join("eir.json"), "{\"mood\": \"calm\"}").unwrap();
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    fs::create_dir(operator.dir.path().join("store")).unwrap();
+    operator
+}
+
+#[test]
+fn a_state_is_got_changed_and_put_while_no_bridge_runs() {
+    let operator = with_store();
+    let persona =
+        |arguments: &[&str]| operator.run(&[&["persona"], arguments, &["--config", "bridge.toml"]].concat());
+    let told = persona(&["get", "eir"]);
+    assert_eq!((told.code, told.out.as_str()), (1, ""));
+    assert!(told.err.contains("eir has no state yet"), "{}", told.err);
+    assert_eq!(persona(&["put", "eir", "eir.json"]).code, 0);
+    let got = persona(&["get", "eir"]).out;
+    assert!(got.contains("\"mood\": \"calm\"") && got.contains("\"updatedAt\": \""), "{got}");
+
+    fs::write(operator.dir.path().join("wild.json"), got.replace("calm", "wild")).unwrap();
+    let told = persona(&["put", "eir", "wild.json"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    fs::write(operator.dir.path().join("sad.json"), got.replace("calm", "sad")).unwrap();
+    let told = persona(&["put", "eir", "sad.json"]);
+    assert_eq!(told.code, 1, "{}", told.out);
+    assert!(told.err.contains("made from that of 20") && told.err.contains("get it anew"), "{}", told.err);
+    assert!(persona(&["get", "eir"]).out.contains("wild"));
+    assert!(persona(&["get", "loki"]).err.contains("there is no Persona loki"));
+}
+
+#[test]
+fn check_tells_where_a_file_says_something_else_than_the_store() {
+    let operator = with_store();
+    let state = |told: Told| {
+        assert_eq!(told.code, 0, "{}", told.out);
+        told.out.lines().find(|line| line.contains(" state: ")).expect("a line").to_owned()
+    };
+    let check = || state(operator.run(&["check", "--config", "bridge.toml"]));
+    assert_eq!(check(), "ok   state: the file of eir is to be her first");
+    operator.run(&["persona", "put", "eir", "eir.json", "--config", "bridge.toml"]);
+    let line = check();
+    assert!(line.starts_with("ok   state: the file of eir says what the store has, of 20"), "{line}");
+    fs::write(operator.dir.path().join("eir.json"), "{\"mood\": \"wild\"}").unwrap();
+    let line = check();
+    assert!(line.starts_with("WARN state: the file of eir says something else than the store"), "{line}");
+    let got = operator.run(&["persona", "get", "eir", "--config", "bridge.toml"]).out;
+    assert!(got.contains("calm"), "nothing was applied: {got}");
+}

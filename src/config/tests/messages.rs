@@ -338,7 +338,7 @@ fn personas_are_checked() {
     check(
         r#"state = "eir.json""#,
         r#"state = "eir.md""#,
-        "DIR/bridge.toml:26: personas[0].state: DIR/eir.md:1 is not JSON (expected value at line 1 column 1); mend that file",
+        "DIR/bridge.toml:26: personas[0].state: DIR/eir.md:1 is not a JSON object (expected value); mend that file",
     );
 }
 

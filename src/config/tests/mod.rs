@@ -253,7 +253,8 @@ fn what_is_written_is_gathered() {
     assert_eq!((bridge.bot.as_str(), bridge.appservice.as_str()), ("@our-bot:hs.test", "our-id"));
     let eir = &bridge.personas[0];
     assert_eq!((eir.persona.user.as_str(), eir.persona.name.as_str()), ("@persona_eir:hs.test", "Eir"));
-    assert_eq!((eir.doctrine.clone(), eir.state.as_deref()), (vec!["You are Eir.".to_owned()], Some("{}")));
+    let state = eir.state.as_ref().map(crate::persona::State::text);
+    assert_eq!((eir.doctrine.as_slice(), state.as_deref()), (&["You are Eir.".to_owned()][..], Some("{}")));
     assert_eq!(eir.rooms, bridge.rooms.keys().cloned().collect::<Vec<_>>());
     let ada = ruma::user_id!("@ada:hs.test");
     assert_eq!(bridge.permissions.level(ada), Level::Admin);

@@ -85,6 +85,11 @@ pub fn moment(at: Millis) -> String {
     format!("{} UTC", time::full(at))
 }
 
+/// A time as programs write it, to the millisecond.
+pub fn stamp(at: Millis) -> String {
+    time::stamp(at)
+}
+
 /// The labels of the messages of a batch that are shown in part.
 pub fn parts(batch: &Batch, surroundings: &Surroundings) -> BTreeSet<String> {
     let in_part = batch.shown().filter(|delivery| surroundings.trims(delivery).is_some());

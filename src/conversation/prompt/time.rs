@@ -23,6 +23,13 @@ pub(super) fn full(at: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02} {}", clock(at))
 }
 
+/// Date and time in the form of RFC 3339, to the millisecond.
+pub(super) fn stamp(at: Millis) -> String {
+    let (year, month, day) = date(at.0 / DAY);
+    let (seconds, millis) = (at.0 % MINUTE / 1_000, at.0 % 1_000);
+    format!("{year:04}-{month:02}-{day:02}T{}:{seconds:02}.{millis:03}Z", clock(at))
+}
+
 /// Whether the time was readable (zero is not) and can be shown.
 pub(super) fn known(at: Millis) -> bool {
     at.0 > 0 && at.0 / DAY <= LAST_DAY

@@ -9,6 +9,7 @@ mod mail;
 mod memory;
 mod outbox;
 mod room;
+mod state;
 mod turn;
 
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneFo
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
+pub(super) use state::StateForm;
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
 
 /// About as long as most records are.
@@ -91,6 +93,7 @@ records!(
     SeatForm,
     MemberForm,
     QuarantineForm,
+    StateForm,
     IdentityForm
 );
 

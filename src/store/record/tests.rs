@@ -54,6 +54,11 @@ fn forms_of_turns_stay_as_they_are() {
 }
 
 #[test]
+fn the_form_of_states_stays_as_it_is() {
+    check::<StateForm>(r#"{"document":"{}","at":7}"#);
+}
+
+#[test]
 fn forms_of_memories_stay_as_they_are() {
     check::<MemoryForm>(
         r#"{"text":"t","people":["@a:x.org"],"topics":["cats"],"salience":50,"task":"open","lane":{"direct":"!d:x.org"},"confided":{"!d:x.org":["@a:x.org"]},"events":["$e"],"at":5,"generation":2,"uses":3,"used":6}"#,

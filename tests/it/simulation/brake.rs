@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persona_bridge::bridge::orders::{Lever, Order, carry_out};
-use persona_bridge::conversation::PersonaId;
+use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::Ending;
 use serde_json::json;
@@ -67,7 +67,7 @@ fn the_brake_of_one_holds_nobody_else() {
     let mut world = slow_world(Flavour::Synapse);
     let order = Order::Brake { lever: Lever::Hold, persona: Some(PersonaId("eir".into())) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(carry_out(&world.store(), &order)).unwrap();
+    runtime.block_on(carry_out(&world.store(), &order, Millis(0))).unwrap();
     world.play(async |stage| {
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, "Eir and Brage, hello");

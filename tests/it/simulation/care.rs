@@ -319,7 +319,7 @@ fn an_order_given_while_the_bridge_is_away_is_carried_out_when_it_is_back() {
     world.play(async |stage| talk(stage, "one").await);
     let order = Order::Session { persona: PersonaId("eir".into()), word: Word::Refresh };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let follows = runtime.block_on(carry_out(&world.store(), &order)).expect("the store takes it");
+    let follows = runtime.block_on(carry_out(&world.store(), &order, Millis(0))).expect("the store takes it");
     assert_eq!(follows, "the next mail begins session 2 of eir");
     world.play(async |stage| talk(stage, "two").await);
     counts(&world.told(), &[("Eir begins session 2: operator", 1)]);

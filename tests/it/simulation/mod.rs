@@ -17,6 +17,7 @@ mod rooms;
 mod sending;
 mod stage;
 mod start_lines;
+mod states;
 mod trims;
 mod turns;
 mod world;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use persona_bridge::bridge::orders::{Order, carry_out};
-use persona_bridge::conversation::PersonaId;
+use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::Ending;
 
@@ -82,7 +82,7 @@ fn what_is_released_while_no_bridge_runs_is_asked_at_the_next_start() {
         swarm
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let done = runtime.block_on(carry_out(&world.store(), &of_eir())).unwrap();
+    let done = runtime.block_on(carry_out(&world.store(), &of_eir(), Millis(0))).unwrap();
     assert_eq!(done, "1 held messages are asked again, 0 parked says are sent again");
     world.play(async |stage| drop(stage.said(&swarm, EIR, 1).await));
     counts(&world.home.bodies(&swarm, EIR), &[("first", 1)]);
