@@ -36,7 +36,7 @@ const PART_BYTES: usize = 16 * 1024;
 /// The question in an event, if it is one.
 pub fn question(event: &Event, bot: &UserId) -> Option<Question> {
     let Content::Message(message) = &event.content else { return None };
-    if message.kind != MessageKind::Text || message.edits.is_some() {
+    if message.kind != MessageKind::Text || message.edits.is_some() || !may_ask(&message.text) {
         return None;
     }
     let text = message.text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -51,6 +51,12 @@ pub fn question(event: &Event, bot: &UserId) -> Option<Question> {
         message.mentions.iter().any(|user| user == bot) || text.contains(&bot.as_str().to_lowercase());
     let (event, room, user) = (event.id.clone(), event.room.clone(), event.sender.clone());
     Some(Question { event, room, user, wish, mentions })
+}
+
+/// Whether a word stands in a text without which nothing is asked: most texts are not looked at any closer.
+fn may_ask(text: &str) -> bool {
+    const WORD: &[u8] = b"remember";
+    text.as_bytes().windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
 }
 
 /// Whether the bot is asked, by who is in the room beside our own users.
