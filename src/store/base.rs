@@ -69,7 +69,7 @@ impl Base {
         look(&View { tree: &self.tree, recent: &self.recent(), known: &self.known })
     }
 
-    /// Learns some of the events that are in the tree, from a key on; answers where to go on, if there are more.
+    /// Learns some of the events that are there, from a key on; answers where to go on, if there are more.
     pub(super) fn learn(&self, from: &[u8]) -> Result<Option<Vec<u8>>> {
         let (events, next) = self.look(|view| view.page(Table::Events, from, LESSON))?;
         events.iter().for_each(|(event, _)| self.known.add(event));
@@ -97,6 +97,7 @@ impl Base {
         for (number, part) in numbers.clone().zip(parts) {
             self.tree.insert(place(Table::Journal, &number.to_be_bytes()), part)?;
         }
+        writes.from(Table::Events, &[]).for_each(|(event, _)| self.known.add(event));
         let mut recent = self.recent_mut();
         recent.rows.append(writes);
         recent.journal.end = numbers.end;
@@ -115,9 +116,6 @@ impl Base {
             self.tree.remove(place(Table::Journal, &number.to_be_bytes()))?;
         }
         for (table, key, row) in recent.rows.iter() {
-            if table == Table::Events {
-                self.known.add(key);
-            }
             match row {
                 Some(row) => self.tree.insert(place(table, key), row)?,
                 None => self.tree.remove(place(table, key))?,
@@ -215,9 +213,11 @@ pub(super) fn lay_over<'a>(rows: Rows, above: impl Iterator<Item = (&'a Vec<u8>,
 
 impl Read for View<'_> {
     fn row(&self, table: Table, key: &[u8]) -> Result<Option<IVec>> {
+        if table == Table::Events && !self.known.may_hold(key) {
+            return Ok(None);
+        }
         match self.recent.rows.get(table, key) {
             Some(row) => Ok(row.clone()),
-            None if table == Table::Events && !self.known.may_hold(key) => Ok(None),
             None => Ok(self.tree.get(place(table, key))?),
         }
     }

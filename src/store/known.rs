@@ -1,8 +1,8 @@
-//! Which events the tree may know, told without a look into it: most ids that come are new, and the look that shows it
-//! costs more than any other step of taking an event in.
+//! Which events the store may know, told without a look at its rows: most ids that come are new, and the look that shows
+//! it costs more than any other step of taking an event in.
 //!
-//! A Bloom filter: it denies no event that is in the tree. It learns what was there at open behind the answer, and denies
-//! nothing before it knows all. With a million events in the tree it takes one new id in 500 for one that may be known,
+//! A Bloom filter: it denies no event that was committed. It learns what was there at open behind the answer, and denies
+//! nothing before it knows all. With a million events in the store it takes one new id in 500 for one that may be known,
 //! with four millions one in six; those are looked up.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -13,7 +13,7 @@ const WORDS: u64 = 1 << 18;
 /// How many bits stand for an event.
 const BITS: u64 = 4;
 
-/// The events that the tree may know.
+/// The events that the store may know.
 #[derive(Debug)]
 pub(super) struct Known {
     words: Vec<AtomicU64>,
@@ -28,19 +28,19 @@ impl Default for Known {
 }
 
 impl Known {
-    /// An event is about to be in the tree, or is.
+    /// An event is about to be committed, or was.
     pub(super) fn add(&self, event: &[u8]) {
         for (word, bit) in places(event) {
             self.words[word].fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// All that was in the tree at open was added.
+    /// All that was there at open was added.
     pub(super) fn complete(&self) {
         self.complete.store(true, Ordering::Release);
     }
 
-    /// Whether an event may be in the tree.
+    /// Whether an event may have been committed.
     pub(super) fn may_hold(&self, event: &[u8]) -> bool {
         let is_set = |(word, bit): (usize, u64)| self.words[word].load(Ordering::Relaxed) & bit != 0;
         !self.complete.load(Ordering::Acquire) || places(event).all(is_set)
