@@ -28,20 +28,12 @@ impl Overlay {
         self.tables[table as usize].get(key)
     }
 
-    /// Lays a row over; answers what lay there before.
-    pub(super) fn insert(&mut self, table: Table, key: Vec<u8>, row: Row) -> Option<Row> {
-        self.size += key.len() + length(&row);
-        let before = self.tables[table as usize].insert(key, row);
-        if let Some(before) = &before {
-            self.size -= length(before);
-        }
-        before
-    }
-
-    /// Takes away what lies over a row.
-    pub(super) fn remove(&mut self, table: Table, key: &[u8]) {
-        if let Some(row) = self.tables[table as usize].remove(key) {
-            self.size -= key.len() + length(&row);
+    /// Lays a row over.
+    pub(super) fn insert(&mut self, table: Table, key: Vec<u8>, row: Row) {
+        let keys = key.len();
+        self.size += keys + length(&row);
+        if let Some(before) = self.tables[table as usize].insert(key, row) {
+            self.size -= keys + length(&before);
         }
     }
 
@@ -67,6 +59,10 @@ impl Overlay {
 
     /// Lays all of another one over this.
     pub(super) fn append(&mut self, above: Self) {
+        if self.is_empty() {
+            *self = above;
+            return;
+        }
         for (table, rows) in Table::ALL.iter().zip(above.tables) {
             for (key, row) in rows {
                 self.insert(*table, key, row);

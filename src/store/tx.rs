@@ -63,10 +63,12 @@ pub(super) trait Read {
 /// Writes that are committed as one.
 pub(super) struct Tx<'a> {
     base: &'a Base,
+    /// What this job has written.
     writes: Overlay,
+    /// What the jobs before it have written.
+    kept: Overlay,
     /// What was read of the base since the last commit; nobody else writes.
     reads: RefCell<Overlay>,
-    undo: Vec<(Table, Vec<u8>, Option<Row>)>,
     /// What new mail means to the index, by key.
     heads: BTreeMap<Vec<u8>, Change>,
     changes: Vec<Change>,
@@ -80,8 +82,8 @@ impl<'a> Tx<'a> {
         Self {
             base,
             writes: Overlay::default(),
+            kept: Overlay::default(),
             reads: RefCell::default(),
-            undo: Vec::new(),
             heads: BTreeMap::new(),
             changes: Vec::new(),
             numbers: BTreeMap::new(),
@@ -132,8 +134,7 @@ impl<'a> Tx<'a> {
         if table == Table::Mail {
             self.heads.remove(key);
         }
-        let before = self.writes.insert(table, key.to_vec(), row);
-        self.undo.push((table, key.to_vec(), before));
+        self.writes.insert(table, key.to_vec(), row);
     }
 
     /// Counts up a number that is kept in the meta table, answering the new one.
@@ -164,25 +165,22 @@ impl<'a> Tx<'a> {
 
     /// Keeps what the job wrote.
     pub(super) fn keep(&mut self) {
-        self.undo.clear();
+        self.kept.append(std::mem::take(&mut self.writes));
         self.numbers.append(&mut self.given);
     }
 
     /// Takes back what the job wrote.
     pub(super) fn undo(&mut self) {
         self.given.clear();
-        while let Some((table, key, before)) = self.undo.pop() {
-            self.heads.remove(&key);
-            match before {
-                Some(row) => drop(self.writes.insert(table, key, row)),
-                None => self.writes.remove(table, &key),
-            }
+        for (key, _) in self.writes.from(Table::Mail, &[]) {
+            self.heads.remove(key);
         }
+        self.writes = Overlay::default();
     }
 
     /// Commits what there is if it is much already: for the borders between things that need not be atomic together.
     pub(super) fn breathe(&mut self) -> Result<()> {
-        if self.writes.size() >= ENOUGH { self.commit() } else { Ok(()) }
+        if self.kept.size() + self.writes.size() >= ENOUGH { self.commit() } else { Ok(()) }
     }
 
     /// Commits what there is as one.
@@ -192,12 +190,12 @@ impl<'a> Tx<'a> {
             self.put(Table::Numbers, persona.as_str().as_bytes(), &NumberForm { last })?;
         }
         self.keep();
-        if self.writes.is_empty() {
+        if self.kept.is_empty() {
             return Ok(());
         }
         let (mut changes, mut heads) = (Vec::new(), std::mem::take(&mut self.heads));
         for table in Change::TABLES {
-            for (key, row) in self.writes.from(*table, &[]) {
+            for (key, row) in self.kept.from(*table, &[]) {
                 let head = (*table == Table::Mail).then(|| heads.remove(key)).flatten();
                 match head {
                     Some(change) => changes.push(change),
@@ -206,7 +204,7 @@ impl<'a> Tx<'a> {
             }
         }
         self.reads.take();
-        self.base.commit(std::mem::take(&mut self.writes))?;
+        self.base.commit(std::mem::take(&mut self.kept))?;
         self.changes.append(&mut changes);
         Ok(())
     }
@@ -219,7 +217,7 @@ impl<'a> Tx<'a> {
 
 impl Read for Tx<'_> {
     fn row(&self, table: Table, key: &[u8]) -> Result<Option<IVec>> {
-        if let Some(row) = self.writes.get(table, key) {
+        if let Some(row) = self.writes.get(table, key).or_else(|| self.kept.get(table, key)) {
             return Ok(row.clone());
         }
         if let Some(row) = self.reads.borrow().get(table, key) {
@@ -235,6 +233,7 @@ impl Read for Tx<'_> {
 
     fn rows(&self, table: Table, prefix: &[u8]) -> Result<Rows> {
         let rows = self.base.look(|view| view.rows(table, prefix))?;
+        let rows = base::lay_over(rows, self.kept.range(table, prefix));
         Ok(base::lay_over(rows, self.writes.range(table, prefix)))
     }
 }
