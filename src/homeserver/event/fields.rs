@@ -13,9 +13,9 @@ const USUAL: usize = 12;
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A field's name, copied only where it has escapes in it.
+/// A string, copied only where it has escapes in it.
 #[derive(serde::Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -29,7 +29,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(USUAL);
-                while let Some((Name(name), value)) = map.next_entry()? {
+                while let Some((Text(name), value)) = map.next_entry()? {
                     fields.push((name, value));
                 }
                 Ok(Fields(fields))
@@ -60,8 +60,8 @@ impl<'a> Fields<'a> {
     }
 
     /// A string.
-    pub(super) fn string(&self, key: &str) -> Option<String> {
-        serde_json::from_str(self.get(key)?.get()).ok()
+    pub(super) fn string(&self, key: &str) -> Option<Cow<'a, str>> {
+        serde_json::from_str(self.get(key)?.get()).ok().map(|Text(text)| text)
     }
 
     /// A whole number that is not negative.

@@ -64,7 +64,7 @@ impl Relation {
 }
 
 fn words(content: &Fields<'_>, is_reply: bool) -> Option<(MessageKind, String)> {
-    let kind = match content.string("msgtype").unwrap_or_default().as_str() {
+    let kind = match content.string("msgtype").unwrap_or_default().as_ref() {
         "m.emote" => MessageKind::Emote,
         "m.notice" => MessageKind::Notice,
         media @ ("m.image" | "m.file" | "m.audio" | "m.video") => {
@@ -72,7 +72,7 @@ fn words(content: &Fields<'_>, is_reply: bool) -> Option<(MessageKind, String)> 
         }
         _ => MessageKind::Text,
     };
-    let body = content.string("body")?;
+    let body = content.string("body")?.into_owned();
     Some((kind, if is_reply { without_reply_fallback(&body).to_owned() } else { body }))
 }
 

@@ -8,6 +8,8 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
 use serde_json::value::RawValue;
 
@@ -61,12 +63,13 @@ fn read_text(text: &str) -> Result<Event, &'static str> {
         event.string("sender").and_then(|user| user_id(&user)).ok_or("the event has no readable sender")?;
     let at = event.number("origin_server_ts").filter(|at| *at <= TIME_MAX).unwrap_or_default();
     let fields = event.object("content");
-    let request = fields.string(REQUEST_KEY).filter(|key| !key.is_empty()).map(RequestId);
+    let request = fields.string(REQUEST_KEY).filter(|key| !key.is_empty());
+    let request = request.map(|key| RequestId(key.into_owned()));
     Ok(Event { id, room, sender, at: Millis(at), request, content: content(kind, &event, &fields) })
 }
 
-fn content(kind: String, event: &Fields<'_>, fields: &Fields<'_>) -> Content {
-    let read = match kind.as_str() {
+fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Content {
+    let read = match &*kind {
         "m.room.message" if !is_redacted(event) => message::message(fields).map(Content::Message),
         "m.sticker" if !is_redacted(event) => message::sticker(fields).map(Content::Message),
         "m.room.member" => member(event, fields).map(Content::Member),
@@ -75,7 +78,7 @@ fn content(kind: String, event: &Fields<'_>, fields: &Fields<'_>) -> Content {
         "m.room.tombstone" => is_room_state(event).then_some(Content::Tombstone),
         _ => None,
     };
-    read.unwrap_or(Content::Other { kind })
+    read.unwrap_or(Content::Other { kind: kind.into_owned() })
 }
 
 fn is_redacted(event: &Fields<'_>) -> bool {
@@ -87,7 +90,7 @@ fn is_room_state(event: &Fields<'_>) -> bool {
 }
 
 fn member(event: &Fields<'_>, content: &Fields<'_>) -> Option<Member> {
-    let membership = match content.string("membership")?.as_str() {
+    let membership = match &*content.string("membership")? {
         "join" => Membership::Join,
         "invite" => Membership::Invite,
         "leave" => Membership::Leave,
@@ -98,7 +101,7 @@ fn member(event: &Fields<'_>, content: &Fields<'_>) -> Option<Member> {
     Some(Member {
         user: event.string("state_key").and_then(|user| user_id(&user))?,
         membership,
-        display_name: content.string("displayname"),
+        display_name: content.string("displayname").map(Cow::into_owned),
         is_direct: content.bool("is_direct"),
     })
 }
