@@ -1,6 +1,5 @@
 //! From the ear (or a read-back) into the store: folded in order, flushed in groups, answered when durable.
 
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +11,8 @@ use tokio::sync::mpsc;
 use super::BridgeError;
 use super::halt::Halt;
 use super::shared::{Poke, ReadBack, Shared};
-use super::translate::{Effects, Path, translate};
-use crate::conversation::{Event, PersonaId};
+use super::translate::{Effects, Path, Woken, translate};
+use crate::conversation::Event;
 use crate::homeserver::appservice::{Answer, Received};
 use crate::homeserver::event::Unreadable;
 use crate::store::{self, Mark};
@@ -87,10 +86,10 @@ fn take(shared: &Arc<Shared>, received: Received) -> Result<Option<Accepting>, B
             Halt::EarAnswersFirst.reached(shared.config.halt);
             return Ok(());
         }
-        let hearers = effects.hearers.clone();
+        let woken = effects.woken.clone();
         accept(&shared, effects, unreadable, None).await?;
         let _ = answer.send(Answer::Taken);
-        wake(&shared, &hearers);
+        wake(&shared, &woken);
         Ok(())
     })))
 }
@@ -108,11 +107,11 @@ fn take_back(shared: &Arc<Shared>, back: ReadBack) -> Accepting {
     let lines = shared.directory().lines(&room);
     Box::pin(async move {
         let effects = effects?;
-        let hearers = effects.hearers.clone();
+        let woken = effects.woken.clone();
         let mark = Mark { room, event: mark, lines };
         let new = accept(&shared, effects, unreadable, Some(mark)).await?;
         let _ = done.send(new);
-        wake(&shared, &hearers);
+        wake(&shared, &woken);
         Ok(())
     })
 }
@@ -123,7 +122,7 @@ async fn accept(
     unreadable: Vec<Unreadable>,
     mark: Option<Mark>,
 ) -> Result<usize, BridgeError> {
-    let Effects { arrivals, hearers: _, invites, pokes, first_sights } = effects;
+    let Effects { arrivals, woken: _, invites, pokes, first_sights } = effects;
     shared.tally.unheard("unreadable", unreadable.len() as u64);
     let unreadable =
         unreadable.into_iter().map(|u| store::Unreadable { raw: u.raw, reason: u.reason }).collect();
@@ -159,10 +158,12 @@ fn has_mail(arrival: &store::Arrival) -> bool {
 }
 
 /// Wakes who may have something to do now. The hearers come last: the task woken last runs next on this thread.
-fn wake(shared: &Shared, hearers: &BTreeSet<PersonaId>) {
+fn wake(shared: &Shared, woken: &Woken) {
     shared.outbox.notify_one();
-    shared.questions.notify_one();
-    for persona in hearers {
+    if woken.desk {
+        shared.questions.notify_one();
+    }
+    for persona in &woken.hearers {
         shared.wake(persona);
     }
 }

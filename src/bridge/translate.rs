@@ -27,11 +27,19 @@ pub(crate) enum Path {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) arrivals: Vec<Arrival>,
-    pub(crate) hearers: BTreeSet<PersonaId>,
+    pub(crate) woken: Woken,
     pub(crate) invites: Vec<InviteWork>,
     pub(crate) pokes: BTreeSet<Poke>,
     /// Rooms in which reading has to begin, with the first event seen there.
     pub(crate) first_sights: Vec<(OwnedRoomId, OwnedEventId)>,
+}
+
+/// Who has something to do once the effects are in the store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Woken {
+    pub(crate) hearers: BTreeSet<PersonaId>,
+    /// Whether the bot is asked something.
+    pub(crate) desk: bool,
 }
 
 /// Translates events in order.
@@ -46,6 +54,7 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
             continue;
         }
         let asked = question(&shared.directory(), event);
+        effects.woken.desk |= asked.is_some();
         if path == Path::Transaction && control.as_ref() != Some(&event.room) {
             if is_unknown(&shared.directory(), event) {
                 if let Some(asked) = asked {
@@ -139,16 +148,16 @@ fn said(
     match hear(event, room, known) {
         Hearing::Mail(mut mail) => {
             mail.retain(|(persona, _)| is_hers(persona));
-            effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            effects.woken.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
             out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
         }
         Hearing::Edit(of, mut mail) => {
             mail.retain(|(persona, _)| is_hers(persona));
-            effects.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            effects.woken.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
             out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
         }
         Hearing::Redaction(redacts, notice) => {
-            effects.hearers.extend(room.seats.keys().cloned());
+            effects.woken.hearers.extend(room.seats.keys().cloned());
             out.push(Effect::Redact { redacts, notice });
         }
         Hearing::Nothing(why) => {
