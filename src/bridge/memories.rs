@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::BridgeError;
 use super::shared::Shared;
 use crate::conversation::reply::Keeps;
-use crate::conversation::{Batch, Lane, Memory, MemoryNumber, PersonaId};
+use crate::conversation::{Batch, Lane, Memory, MemoryNumber, Millis, PersonaId};
 use crate::persona::memory::{Hand, Recalled, Seen, recall};
 use crate::persona::session::Session;
 use crate::store::Remembering;
@@ -34,10 +34,11 @@ pub(crate) fn remind(
     persona: &PersonaId,
     session: &Session,
     batch: &Batch,
+    now: Millis,
 ) -> Result<Reminded, BridgeError> {
     let people = batch.shown().map(|delivery| delivery.sender.clone()).collect();
     let words = batch.shown().map(|delivery| delivery.text.as_str()).collect::<Vec<_>>().join("\n");
-    let hand = Hand { lane: &batch.lane, people: &people, words: &words, now: shared.clock.now() };
+    let hand = Hand { lane: &batch.lane, people: &people, words: &words, now };
     let generation = session.generation;
     let known = shared.store.seen(persona)?.filter(|seen| seen.generation == generation);
     let goes_on = session.last_committed.is_some();

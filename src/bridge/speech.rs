@@ -12,7 +12,7 @@ use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
 use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
-use crate::conversation::{Batch, Content, Lane, Memory, PersonaId, Room};
+use crate::conversation::{Batch, Content, Lane, Memory, Millis, PersonaId, Room};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::session::{Fingerprint, Session};
@@ -45,13 +45,14 @@ pub(crate) fn fingerprint(config: &Config, persona: &PersonaId, prompt: &str) ->
     }
 }
 
-/// What the words of a batch need beside it.
+/// What the words of a batch need beside it, as of a time.
 pub(crate) async fn surroundings(
     shared: &Arc<Shared>,
     persona: &PersonaConfig,
     batch: &Batch,
     session: &Session,
     memories: Vec<Memory>,
+    now: Millis,
 ) -> Result<Surroundings, BridgeError> {
     let id = &persona.persona.id;
     let mut labels = labels_of(batch);
@@ -76,16 +77,7 @@ pub(crate) async fn surroundings(
     }
     let begins_anew = first && session.generation > 1;
     let (trim_over, whole) = trimming(shared, id, batch)?;
-    Ok(Surroundings {
-        rooms,
-        labels,
-        context,
-        memories,
-        trim_over,
-        whole,
-        begins_anew,
-        now: shared.clock.now(),
-    })
+    Ok(Surroundings { rooms, labels, context, memories, trim_over, whole, begins_anew, now })
 }
 
 /// From which length on a message of a batch is shown in part, and which in whole nevertheless.
@@ -146,8 +138,14 @@ async fn context_lines(
     let identity = shared.identity(&persona.persona.user);
     let fed: BTreeSet<&OwnedEventId> = batch.deliveries.iter().map(|d| &d.event).collect();
     let limit = CONTEXT_LINES + u32::try_from(fed.len().min(60)).unwrap_or(60);
-    let newest = unlimited(shared, || shared.client.newest(&identity, room, limit)).await;
-    let Ok(page) = newest else { return Vec::new() };
+    // From the mail backwards, not from the newest: whatever was said since, the lines are the same.
+    let Some(first) = batch.deliveries.iter().find(|delivery| delivery.room == *room) else {
+        return Vec::new();
+    };
+    let from = unlimited(shared, || shared.client.after(&identity, room, &first.event)).await;
+    let Ok(Some(from)) = from else { return Vec::new() };
+    let page = unlimited(shared, || shared.client.older(&identity, room, &from, limit)).await;
+    let Ok(page) = page else { return Vec::new() };
     let (mut events, _) = super::receive::read_page(&page.events);
     events.reverse();
     let directory = shared.directory();

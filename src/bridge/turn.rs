@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ruma::OwnedRoomId;
 
@@ -24,6 +25,8 @@ use crate::store::{Books, Commit};
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
 const BATCH_BYTES: usize = 256 * 1024;
+/// For how long a turn's words stay as they were first put: no cache keeps them longer.
+const WORDS_KEPT: Duration = Duration::from_secs(3600);
 /// The most deliveries one batch carries.
 const BATCH_DELIVERIES: usize = 500;
 
@@ -105,6 +108,7 @@ impl Turns {
             seqs: mail.iter().map(|delivery| delivery.seq).collect(),
             attempt: 1,
             not_before: Millis::default(),
+            as_of: self.shared.clock.now(),
             spent: Usd::default(),
             troubles: Troubles::default(),
         };
@@ -159,10 +163,12 @@ impl Turns {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }
-        self.reminded = memories::remind(&self.shared, &self.persona.persona.id, &session, &batch)?;
+        let turn = self.lately_put(turn).await?;
+        self.reminded =
+            memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
         let memories = self.reminded.memories.clone();
         let surroundings =
-            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories).await?;
+            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, turn.as_of).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
         self.sessions.feeds(&batch.deliveries);
@@ -179,6 +185,17 @@ impl Turns {
             earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
             now: self.shared.clock.now(),
         }))
+    }
+
+    /// The turn with words that are not put too long ago.
+    async fn lately_put(&mut self, turn: OpenTurn) -> Result<OpenTurn, BridgeError> {
+        let now = self.shared.clock.now();
+        if now < turn.as_of.plus(WORDS_KEPT) {
+            return Ok(turn);
+        }
+        let turn = OpenTurn { as_of: now, ..turn };
+        self.write(turn.clone()).await?;
+        Ok(turn)
     }
 
     /// The line has entered her session.
@@ -216,7 +233,8 @@ impl Turns {
             }
             (Verdict::Again { after, troubles }, _) => {
                 let attempt = turn.attempt + 1;
-                self.write(OpenTurn { attempt, not_before: now.plus(after), troubles, ..turn }).await?;
+                let not_before = now.plus(after);
+                self.write(OpenTurn { attempt, not_before, as_of: not_before, troubles, ..turn }).await?;
             }
             (Verdict::Same { after, troubles }, _) => {
                 self.write(OpenTurn { not_before: now.plus(after), troubles, ..turn }).await?;
@@ -224,7 +242,7 @@ impl Turns {
             (Verdict::NewGeneration { reason, troubles }, _) => {
                 self.sessions.renew_and_tell(&reason).await?;
                 let attempt = turn.attempt + 1;
-                self.write(OpenTurn { attempt, not_before: now, troubles, ..turn }).await?;
+                self.write(OpenTurn { attempt, not_before: now, as_of: now, troubles, ..turn }).await?;
             }
             (Verdict::Shorten { reason }, _) => self.shorten(turn, reason).await?,
             (Verdict::Hold { reason }, _) => self.hold(turn, reason).await?,
@@ -334,8 +352,8 @@ impl Turns {
         let Some((seqs, troubles)) = shorter(&turn.seqs) else { return self.hold(turn, reason).await };
         self.sessions.renew_and_tell(&reason).await?;
         tracing::info!(turn = %turn.id, mail = turn.seqs.len(), left = seqs.len(), "the turn goes on with less mail");
-        let (attempt, not_before) = (turn.attempt + 1, self.shared.clock.now());
-        self.write(OpenTurn { seqs, attempt, not_before, troubles, ..turn }).await
+        let (attempt, now) = (turn.attempt + 1, self.shared.clock.now());
+        self.write(OpenTurn { seqs, attempt, not_before: now, as_of: now, troubles, ..turn }).await
     }
 
     async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {

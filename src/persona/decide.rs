@@ -79,6 +79,8 @@ pub struct OpenTurn {
     pub attempt: u32,
     /// Not to be fed before.
     pub not_before: Millis,
+    /// As of when its words are put: fed again, they are the same, so that what a cache has of them is used.
+    pub as_of: Millis,
     /// What its attempts have cost so far.
     pub spent: Usd,
     /// What went wrong so far.

@@ -308,6 +308,7 @@ impl World {
             seqs: waiting.into_iter().take(usize::from(take % 8)).collect(),
             attempt: u32::from(take),
             not_before: now,
+            as_of: now,
             spent: persona_bridge::persona::session::Usd::default(),
             troubles: Troubles::default(),
         };

@@ -44,6 +44,7 @@ fn turn(not_before: u64) -> OpenTurn {
         seqs: vec![1],
         attempt: 1,
         not_before: Millis(not_before),
+        as_of: Millis::default(),
         spent: Usd::default(),
         troubles: Troubles::default(),
     }

@@ -57,6 +57,8 @@ pub(in crate::store) struct TurnForm {
     pub(in crate::store) seqs: Vec<u64>,
     pub(in crate::store) attempt: u32,
     pub(in crate::store) not_before: u64,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(in crate::store) as_of: u64,
     /// In billionths of a dollar.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(in crate::store) spent: u64,
@@ -72,6 +74,7 @@ impl From<OpenTurn> for TurnForm {
             seqs: turn.seqs,
             attempt: turn.attempt,
             not_before: turn.not_before.0,
+            as_of: turn.as_of.0,
             spent: turn.spent.0,
             troubles: TroublesForm { transient, lost, finals, invalid, generations, fault },
         }
@@ -87,6 +90,7 @@ impl From<TurnForm> for OpenTurn {
             seqs: form.seqs,
             attempt: form.attempt,
             not_before: Millis(form.not_before),
+            as_of: Millis(form.as_of),
             spent: Usd(form.spent),
             troubles: Troubles { transient, lost, finals, invalid, generations, fault },
         }

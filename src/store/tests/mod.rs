@@ -87,6 +87,7 @@ fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
         seqs: seqs.to_vec(),
         attempt: 1,
         not_before: Millis(5),
+        as_of: Millis(4),
         spent: crate::persona::session::Usd::default(),
         troubles: crate::persona::Troubles { transient: 3, ..Default::default() },
     }

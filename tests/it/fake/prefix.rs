@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 /// Where a request does not begin with all of the request before.
 ///
 /// Only an unanswered last message may differ: it may have grown, or, if the CLI was killed before it wrote the line
-/// down, what was new in it may come later, or what stands around its mail (the time, the room's earlier messages) is
-/// gathered anew.
+/// down, what was new in it may come later.
 pub(super) fn broken_prefix(before: &Value, next: &Value) -> Option<String> {
     let (before, next) = (messages(before), messages(next));
     let (last, settled) = before.split_last()?;
@@ -17,30 +16,12 @@ pub(super) fn broken_prefix(before: &Value, next: &Value) -> Option<String> {
         let grown = rest.is_empty() && begins_with(&blocks(now), &blocks(last));
         let put_off = rest.first().is_some_and(|next| next["content"] == "No response requested.")
             && begins_with(&blocks(last), &blocks(now));
-        let is_same_mail = rest.is_empty() && mail(now) == mail(last);
-        if grown || put_off || is_same_mail {
+        if grown || put_off {
             return None;
         }
     }
     let now = &next[differs.min(next.len())..];
     Some(format!("message {differs}\nbefore: {:?}\nnow: {now:?}", &before[differs..]))
-}
-
-/// A message's blocks without what is gathered around the mail in it.
-fn mail(message: &Value) -> Vec<Value> {
-    let without_time = |line: &str| match line.split_once(", now ") {
-        Some((head, _)) if line.starts_with("# mail for you ") => head.to_owned(),
-        _ => line.to_owned(),
-    };
-    let bare = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| !line.starts_with("earlier ")).map(without_time).collect()
-    };
-    let of_mail = |text: &&str| text.lines().any(|line| line.starts_with("# mail for you "));
-    let bared = |block: Value| match block["text"].as_str().filter(of_mail) {
-        Some(text) => json!(bare(text)),
-        None => block,
-    };
-    blocks(message).into_iter().map(bared).collect()
 }
 
 fn begins_with(now: &[Value], before: &[Value]) -> bool {
@@ -117,21 +98,6 @@ mod tests {
         check(json!([user("a")]), json!([user("A"), said("b"), user("c")]), false);
         check(json!([user("a"), said("b"), user("c")]), json!([user("a"), said("B"), user("c")]), false);
         check(json!([user("a"), said("b"), user("c")]), json!([user("a")]), false);
-    }
-
-    #[test]
-    fn what_stands_around_unanswered_mail_may_be_gathered_anew() {
-        let mail = |earlier: &str, now: &str, words: &str| {
-            format!(
-                "# mail for you in register a: 1 new, now {now}\nroom \"b\"\nearlier {earlier}\nm1 {words}"
-            )
-        };
-        let before = json!([user("a"), said("b"), user(&mail("x", "05:59", "hello"))]);
-        check(before.clone(), json!([user("a"), said("b"), user(&mail("y", "06:00", "hello"))]), true);
-        check(before.clone(), json!([user("a"), said("b"), user(&mail("y", "06:00", "Hello"))]), false);
-        let answered =
-            json!([user("a"), said("b"), user(&mail("y", "06:00", "hello")), said("c"), user("d")]);
-        check(before, answered, false);
     }
 
     #[test]
