@@ -270,7 +270,7 @@ impl Turns {
                     tracing::info!(persona = %id, "her mind answers again");
                 }
             }
-            Ending::Refused { .. } | Ending::SessionGone { .. } => {}
+            Ending::Stranded | Ending::Refused { .. } | Ending::SessionGone { .. } => {}
         }
     }
 

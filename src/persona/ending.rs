@@ -36,6 +36,8 @@ pub enum Ending {
         /// A fixed phrase.
         reason: String,
     },
+    /// The line stands in the session without an answer and will not be run again; another is to ask for it.
+    Stranded,
     /// The account cannot ask: 401, 403, billing.
     Refused {
         /// A fixed phrase.
@@ -55,7 +57,7 @@ pub enum Ending {
 pub struct Troubles {
     /// Transient endings since the last that was neither transient nor lost.
     pub transient: u32,
-    /// Lost endings since the last that was neither transient nor lost.
+    /// Lost and stranded endings since the last that was neither of these nor transient.
     pub lost: u32,
     /// Final endings in this generation; one that was begun for finals starts with its one repeat used up.
     pub finals: u32,
@@ -140,6 +142,7 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// | answered | commit |
 /// | transient | again after the larger of what the API asked (at most 7 days) and 2, 4, 8 … 600 s; for ever |
 /// | lost | the same line after 0, 1, 2, 4 … 60 s; for ever |
+/// | stranded | again after 0, 1, 2, 4 … 60 s, counted with the lost; for ever |
 /// | final | again after 1 s; then a new generation; then hold |
 /// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
 /// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: hold |
@@ -155,6 +158,7 @@ pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
         Ending::Final { reason } => final_ending(reason, before),
         Ending::Invalid { fault } => invalid(fault, before),
         Ending::Lost { reason: _ } => lost(before),
+        Ending::Stranded => stranded(before),
         Ending::Refused { reason } => Verdict::StopAsking { reason },
         Ending::TooLong => too_long(before),
         Ending::SessionGone { reason } => fresh_or_hold(reason, before, GONE_GENERATIONS, 0),
@@ -186,10 +190,15 @@ fn transient(retry_after: Option<Duration>, before: &Troubles) -> Verdict {
 }
 
 fn lost(before: &Troubles) -> Verdict {
-    Verdict::Same {
-        after: lost_backoff(before.lost),
-        troubles: Troubles { lost: before.lost.saturating_add(1), ..before.clone() },
-    }
+    Verdict::Same { after: lost_backoff(before.lost), troubles: lost_once_more(before) }
+}
+
+fn stranded(before: &Troubles) -> Verdict {
+    Verdict::Again { after: lost_backoff(before.lost), troubles: lost_once_more(before) }
+}
+
+fn lost_once_more(before: &Troubles) -> Troubles {
+    Troubles { lost: before.lost.saturating_add(1), ..before.clone() }
 }
 
 fn final_ending(reason: String, before: &Troubles) -> Verdict {

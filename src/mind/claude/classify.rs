@@ -27,6 +27,7 @@ impl Seen {
             Output::LimitReached { until } => self.limit = Some(*until),
             Output::Init { .. }
             | Output::Echo { .. }
+            | Output::Done { .. }
             | Output::Began(_)
             | Output::Counted(_)
             | Output::Compacted
@@ -186,6 +187,7 @@ mod tests {
             Ending::Final { .. } => "final",
             Ending::Invalid { .. } => "invalid",
             Ending::Lost { .. } => "lost",
+            Ending::Stranded => "stranded",
             Ending::Refused { .. } => "refused",
             Ending::TooLong => "too long",
             Ending::SessionGone { .. } => "gone",

@@ -215,6 +215,8 @@ pub(super) fn start_environment(config: &Config, opening: Opening) -> Vec<(&'sta
     let mut all = vec![(config.credential.variable, OsString::from(&config.credential.secret))];
     if opening == Opening::ResumeInterrupted {
         all.push(("CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "1".into()));
+        // However old it is: by default it is left as it is after a day.
+        all.push(("CLAUDE_CODE_RESUME_INTERRUPTED_TURN_MAX_AGE_MS", "0".into()));
     }
     all
 }
@@ -276,7 +278,7 @@ pub(super) mod tests {
         for opening in [Opening::Resume, Opening::ResumeInterrupted] {
             let all = arguments(&Manner::configured(&config), &folders, "", &session(), opening);
             assert_eq!(all[all.len() - 2..], [OsString::from("--resume"), session().id.to_string().into()]);
-            let switch = start_environment(&config, opening).len() == 2;
+            let switch = start_environment(&config, opening).len() > 1;
             assert_eq!(switch, opening == Opening::ResumeInterrupted);
         }
     }

@@ -363,6 +363,7 @@ pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static st
         }
         wire::Output::Init { .. }
         | wire::Output::Echo { .. }
+        | wire::Output::Done { .. }
         | wire::Output::Assistant(_)
         | wire::Output::Began(_)
         | wire::Output::Counted(_)
@@ -380,7 +381,9 @@ pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static st
 fn once_synced(ending: Ending, synced: Option<std::io::Result<()>>) -> Ending {
     let (answered, built_on) = match &ending {
         Ending::Answered { .. } => (true, true),
-        Ending::Transient { .. } | Ending::Final { .. } | Ending::Invalid { .. } => (false, true),
+        Ending::Transient { .. } | Ending::Final { .. } | Ending::Invalid { .. } | Ending::Stranded => {
+            (false, true)
+        }
         Ending::Lost { .. } | Ending::Refused { .. } | Ending::TooLong | Ending::SessionGone { .. } => {
             (false, false)
         }

@@ -30,6 +30,7 @@ impl Measured {
             }
             Output::Init { .. }
             | Output::Echo { .. }
+            | Output::Done { .. }
             | Output::Assistant(_)
             | Output::Retry(_)
             | Output::LimitReached { .. }

@@ -16,6 +16,9 @@ use crate::mind::{MindCommand, MindEvent};
 use crate::persona::decide::Stop;
 use crate::persona::{Ending, Usage};
 
+/// How long a turn may take to begin once the CLI says that it is done with the line, which it had heard before.
+const BEGINS: Duration = Duration::from_secs(5);
+
 /// How following a turn ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TurnEnd {
@@ -46,7 +49,8 @@ pub(super) async fn turn(
 ) -> (TurnEnd, Usage) {
     let session = process.session;
     let (seen, measured) = (Seen::default(), Measured::default());
-    let mut turn = Turn { line, session, heard: false, resident: None, seen, measured, strange: 0 };
+    let progress = Progress::default();
+    let mut turn = Turn { line, session, progress, resident: None, seen, measured, strange: 0 };
     let (end, by_result) = follow(process, &mut turn, bytes, silence, commands, events).await;
     let usage = by_result.unwrap_or_else(|| turn.measured.usage());
     (end, Usage { resident: turn.resident, ..usage })
@@ -78,7 +82,7 @@ async fn follow(
                 continue;
             }
             read = process.output.next() => read,
-            () = tokio::time::sleep(silence) => return (TurnEnd::Silent, None),
+            () = tokio::time::sleep(turn.progress.patience(silence)) => return (turn.progress.silent(), None),
         };
         let output = match read {
             Ok(Some(bytes)) => wire::read(&bytes),
@@ -117,10 +121,36 @@ async fn turned_away(line: LineId, events: &Sender<MindEvent>) {
     let _ = events.send(ended).await;
 }
 
+/// What the CLI has said of the line so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// That it has entered the session.
+    heard: bool,
+    /// That a turn begins.
+    begun: bool,
+    /// That it is done with it.
+    done: bool,
+}
+
+impl Progress {
+    /// Whether the CLI knew the line already and does not run it again.
+    fn is_stranded(self) -> bool {
+        self.done && !self.begun
+    }
+
+    fn patience(self, silence: Duration) -> Duration {
+        if self.is_stranded() { silence.min(BEGINS) } else { silence }
+    }
+
+    fn silent(self) -> TurnEnd {
+        if self.is_stranded() { TurnEnd::Classified(Ending::Stranded) } else { TurnEnd::Silent }
+    }
+}
+
 struct Turn {
     line: LineId,
     session: uuid::Uuid,
-    heard: bool,
+    progress: Progress,
     resident: Option<u64>,
     seen: Seen,
     measured: Measured,
@@ -135,6 +165,7 @@ impl Turn {
             Output::Init { lines, .. } => lines.contains(&self.line.0),
             Output::Assistant(_)
             | Output::Began(_)
+            | Output::Done { .. }
             | Output::Counted(_)
             | Output::Retry(_)
             | Output::LimitReached { .. }
@@ -142,7 +173,7 @@ impl Turn {
             | Output::Result(_)
             | Output::Other => false,
         };
-        shown && !std::mem::replace(&mut self.heard, true)
+        shown && !std::mem::replace(&mut self.progress.heard, true)
     }
 
     fn take(&mut self, output: Output) -> Option<TurnEnd> {
@@ -156,8 +187,15 @@ impl Turn {
                 self.strange += 1;
                 None
             }
-            Output::Init { .. }
-            | Output::Echo { .. }
+            Output::Init { .. } => {
+                self.progress.begun = true;
+                None
+            }
+            Output::Done { line } => {
+                self.progress.done |= line == self.line.0;
+                None
+            }
+            Output::Echo { .. }
             | Output::Assistant(_)
             | Output::Began(_)
             | Output::Counted(_)
@@ -172,7 +210,7 @@ impl Turn {
         if outcome.errors.iter().any(|error| error.starts_with("No conversation found")) {
             return Some(TurnEnd::Unknown);
         }
-        let unnamed_error = outcome.lines.is_empty() && outcome.is_error && self.heard;
+        let unnamed_error = outcome.lines.is_empty() && outcome.is_error && self.progress.heard;
         if outcome.lines.contains(&self.line.0) || unnamed_error {
             tracing::debug!(line = %self.line, other_lines = self.strange, "a turn has ended");
             return Some(TurnEnd::Classified(classify(outcome, &self.seen)));

@@ -36,6 +36,11 @@ pub(super) enum Output {
         /// Its uuid.
         line: Uuid,
     },
+    /// The CLI has nothing more to do with a line of ours.
+    Done {
+        /// Its uuid.
+        line: Uuid,
+    },
     /// The model (or, on an error, the CLI in its stead) said something.
     Assistant(Assistant),
     /// The answer to an API request begins.
@@ -125,6 +130,7 @@ pub(super) fn read(line: &[u8]) -> Output {
     match text(&value, "type") {
         "system" => system(&value),
         "user" => echo(&value),
+        "command_lifecycle" => lifecycle(&value),
         "assistant" => Output::Assistant(assistant(&value)),
         "stream_event" => stream_event(&value["event"]),
         "rate_limit_event" => rate_limit(&value["rate_limit_info"]),
@@ -148,6 +154,13 @@ fn system(value: &Value) -> Output {
 fn echo(value: &Value) -> Output {
     match (value["isReplay"].as_bool(), uuid(&value["uuid"])) {
         (Some(true), Some(line)) => Output::Echo { line },
+        _ => Output::Other,
+    }
+}
+
+fn lifecycle(value: &Value) -> Output {
+    match (text(value, "state"), uuid(&value["command_uuid"])) {
+        ("completed", Some(line)) => Output::Done { line },
         _ => Output::Other,
     }
 }
@@ -293,6 +306,11 @@ mod tests {
             Output::Echo { line: id(LINE) },
         );
         check(r#"{"type":"user","message":{"role":"user","content":"x"},"uuid":"LINE"}"#, Output::Other);
+        let lifecycle = |state: &str| {
+            format!(r#"{{"type":"command_lifecycle","command_uuid":"LINE","state":"{state}"}}"#)
+        };
+        check(&lifecycle("completed"), Output::Done { line: id(LINE) });
+        check(&lifecycle("started"), Output::Other);
     }
 
     #[test]

@@ -19,6 +19,7 @@ fn ending(letter: char) -> Ending {
         'f' => Ending::Final { reason: reason() },
         'i' => Ending::Invalid { fault: reason() },
         'l' => Ending::Lost { reason: reason() },
+        's' => Ending::Stranded,
         'r' => Ending::Refused { reason: reason() },
         'b' => Ending::TooLong,
         'g' => Ending::SessionGone { reason: reason() },
@@ -109,6 +110,13 @@ fn what_the_api_asks_for_is_a_floor_and_a_week_its_ceiling() {
 #[test]
 fn a_lost_process_is_fed_the_same_line_for_ever() {
     check("lllllllll", "same 0, same 1, same 2, same 4, same 8, same 16, same 32, same 60, same 60");
+}
+
+#[test]
+fn a_stranded_line_is_asked_for_by_the_next_attempt() {
+    check("sls", "again 0, same 1, again 2");
+    check("sif", "again 0, again 0, again 1");
+    check("ssssssss", "again 0, again 1, again 2, again 4, again 8, again 16, again 32, again 60");
 }
 
 #[test]
@@ -222,14 +230,14 @@ proptest! {
     }
 
     #[test]
-    fn outages_between_do_not_lengthen_the_ladder(word in "[tlfibg]{0,200}") {
-        let own = |letters: &str| letters.chars().filter(|c| !"tl".contains(*c)).count();
+    fn outages_between_do_not_lengthen_the_ladder(word in "[tlsfibg]{0,200}") {
+        let own = |letters: &str| letters.chars().filter(|c| !"tls".contains(*c)).count();
         let (verdicts, _) = climb(word.chars().map(ending));
         prop_assert!(own(&word[..verdicts.len()]) <= 16);
     }
 
     #[test]
-    fn every_delay_is_capped(letter in "[tlfi]", asked in prop::option::of(any::<u64>()), before in any_troubles()) {
+    fn every_delay_is_capped(letter in "[tlsfi]", asked in prop::option::of(any::<u64>()), before in any_troubles()) {
         let ending = match letter.as_str() {
             "t" => transient_ending(asked),
             other => ending(other.chars().next().unwrap()),
@@ -248,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn at_most_three_generations_a_turn(before in any_troubles(), letter in "[tlfibgr]") {
+    fn at_most_three_generations_a_turn(before in any_troubles(), letter in "[tlsfibgr]") {
         let next = verdict(ending(letter.chars().next().unwrap()), &before);
         if let Verdict::NewGeneration { troubles, .. } = next {
             prop_assert!(troubles.generations <= GONE_GENERATIONS);

@@ -3,6 +3,7 @@
 mod care;
 mod endings;
 mod recovery;
+mod stranded;
 mod words;
 
 use persona_bridge::persona::decide::Stop;
