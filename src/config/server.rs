@@ -108,7 +108,7 @@ pub(super) fn appservice(file: &File, reading: &mut Reading<'_>) -> Option<Appse
 
 fn listen(reading: &mut Reading<'_>, text: &str) -> Option<SocketAddr> {
     const KEY: &str = "appservice.listen";
-    let Ok(listen) = text.parse::<SocketAddr>() else {
+    let Some(listen) = text.parse::<SocketAddr>().ok().filter(|listen| listen.port() != 0) else {
         reading.fail_as_example(KEY, format!("`{text}` is not an address with a port"));
         return None;
     };

@@ -67,6 +67,13 @@ async fn an_answer_that_was_written_before_death_is_taken_from_the_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_a_file_that_cannot_be_made_durable_is_none_yet() {
+    let ended = fed("no-durable-file").await;
+    let Ending::Lost { reason } = &ended.ending else { panic!("{ended:?}") };
+    assert!(reason.contains("could not be made durable"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn floods_strange_lines_and_huge_lines_are_borne() {
     for model in ["floods", "strange", "huge", "stale", "unnamed"] {
         assert_eq!(fed(model).await.said(), "done", "{model}");

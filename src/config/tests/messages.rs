@@ -239,6 +239,11 @@ fn the_appservice_is_checked() {
     );
     check(
         "[mind]",
+        "[appservice]\nlisten = \"127.0.0.1:0\"\n\n[mind]",
+        r#"DIR/bridge.toml:6: appservice.listen: `127.0.0.1:0` is not an address with a port; write it like `listen = "127.0.0.1:29600"`"#,
+    );
+    check(
+        "[mind]",
         "[appservice]\nlisten = \"0.0.0.0:29600\"\nurl = \"http://127.0.0.1:29600\"\n\n[mind]",
         r#"fine ["DIR/bridge.toml:6: appservice.listen: 0.0.0.0 can be reached from other machines; bind 127.0.0.1 and put a proxy before it, unless you mean it"]"#,
     );

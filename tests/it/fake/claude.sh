@@ -72,6 +72,7 @@ while IFS= read -r line; do
             silence
         fi ;;
     no-file) heard; rm "$file"; result "\"structured_output\":$output" ;;
+    no-durable-file) heard; ln -sf /proc/self/status "$file"; result "\"structured_output\":$output" ;;
     *) heard; silence ;;
     esac
 done
