@@ -12,6 +12,7 @@ use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConf
 use persona_bridge::conversation::{Level, Permissions, Persona, PersonaId, RegisterName};
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
+use persona_bridge::persona::Places;
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::session::{Policy, Prices};
 use persona_bridge::store::{self, Opening, Owner, Store};
@@ -141,7 +142,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
         reconcile: Duration::from_secs(3600),
-        max_live: 8,
+        places: Places { most: 8, resident: None },
         mind,
         mind_version: String::new(),
         budget: persona_bridge::persona::Budget::default(),

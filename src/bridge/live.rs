@@ -7,12 +7,12 @@ use super::BridgeError;
 use super::PersonaConfig;
 use super::halt::Halt;
 use super::shared::Shared;
-use super::slots::Grant;
 use super::spend;
 use super::turn::Turns;
 use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
+use crate::persona::places::Wish;
 use crate::persona::{Ending, MindState, Usage};
 
 /// A Persona's life.
@@ -59,7 +59,11 @@ impl Live {
             self.close_if_asked();
             self.ask_if_told();
             self.look_at_limits().await?;
-            match decide(&self.situation()?) {
+            let step = decide(&self.situation()?);
+            if self.state != MindState::NoSlot && !matches!(step, Step::Feed(_)) {
+                self.shared.wants_no_place(&self.id);
+            }
+            match step {
                 Step::Sleep(until) => self.idle(until).await?,
                 Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
                 Step::Feed(_) => self.feed().await?,
@@ -135,6 +139,9 @@ impl Live {
 
     /// Sleeps, and looks at her session when it is time.
     async fn idle(&mut self, until: Option<Millis>) -> Result<(), BridgeError> {
+        if self.state == MindState::Idle {
+            self.shared.rests(&self.id);
+        }
         let is_due = self.look.take().is_some_and(|look| look <= self.shared.clock.now());
         if !self.is_at_rest() {
             return self.sleep(until).await;
@@ -155,10 +162,11 @@ impl Live {
 
     /// Has the cache used once, in the place of a living mind; where there is none, the cache may forget.
     async fn ping(&mut self, feed: Feed) -> Result<(), BridgeError> {
-        if self.state == MindState::Closed && self.shared.slots.take(&self.id) != Grant::Granted {
+        let resident = self.turns.resident();
+        if self.state == MindState::Closed && !self.shared.slots.take_free(&self.id, resident) {
             return Ok(());
         }
-        self.shared.slots.busy(&self.id);
+        self.shared.slots.thinks(&self.id);
         self.before_ping = std::mem::replace(&mut self.state, MindState::Busy(feed.line));
         self.command(MindCommand::Ping(Box::new(feed))).await
     }
@@ -167,11 +175,9 @@ impl Live {
         self.turns.pinged(usage).await?;
         if matches!(self.state, MindState::Busy(_)) {
             self.state = std::mem::replace(&mut self.before_ping, MindState::Closed);
-            self.shared.slots.idle(&self.id, self.shared.clock.now());
             if self.state == MindState::Closed {
-                self.shared.slots.give_back(&self.id);
+                self.gives_back();
             }
-            self.shared.wake_all();
         }
         Ok(())
     }
@@ -195,33 +201,41 @@ impl Live {
     }
 
     async fn feed(&mut self) -> Result<(), BridgeError> {
-        if self.state == MindState::Closed {
-            match self.shared.slots.take(&self.id) {
-                Grant::Granted => {}
-                Grant::Ask(other) => {
-                    self.shared.ask_to_close(&other);
-                    self.state = MindState::NoSlot;
-                    return Ok(());
-                }
-                Grant::Wait => {
-                    self.state = MindState::NoSlot;
-                    return Ok(());
-                }
+        if !self.takes_place()? {
+            if self.state == MindState::Closed {
+                self.state = MindState::NoSlot;
             }
+            return Ok(());
         }
         let Some(feed) = self.turns.feed().await? else {
             if self.state == MindState::Closed {
-                self.shared.slots.give_back(&self.id);
+                self.gives_back();
             }
             return Ok(());
         };
-        self.shared.slots.busy(&self.id);
+        self.shared.slots.thinks(&self.id);
         self.state = MindState::Busy(feed.line);
         self.command(MindCommand::Feed(Box::new(feed))).await
     }
 
+    /// Whether she may think now. Where nobody waits, an idle mind just goes on.
+    fn takes_place(&self) -> Result<bool, BridgeError> {
+        if self.state == MindState::Idle && !self.shared.slots.is_wanted() {
+            return Ok(true);
+        }
+        let wish = Wish { since: self.turns.waits_since()?, resident: self.turns.resident() };
+        Ok(self.shared.takes_place(&self.id, wish))
+    }
+
+    /// Her mind lives no more: others may have its place.
+    fn gives_back(&self) {
+        self.shared.slots.give_back(&self.id);
+        self.shared.wake_all();
+    }
+
     async fn stop(&mut self, how: Stop) -> Result<(), BridgeError> {
         self.state = MindState::Stopping;
+        self.shared.slots.closes(&self.id);
         self.command(MindCommand::Stop(how)).await
     }
 
@@ -239,6 +253,9 @@ impl Live {
                 if !from_record && matches!(ending, Ending::Answered { .. }) {
                     Halt::BeforeCommit.reached(self.shared.config.halt);
                 }
+                if let Some(resident) = usage.resident {
+                    self.shared.slots.weighs(&self.id, resident);
+                }
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
                     self.refused = self.turns.finish(ending, &usage).await?;
@@ -249,8 +266,7 @@ impl Live {
             Some(MindEvent::Exited { report }) => {
                 tracing::debug!(persona = %self.id, report, "mind closed");
                 self.state = MindState::Closed;
-                self.shared.slots.give_back(&self.id);
-                self.shared.wake_all();
+                self.gives_back();
             }
             Some(MindEvent::Poisoned { reason }) => self.turns.alarm(reason).await?,
             Some(MindEvent::Notice { text }) => {
@@ -267,7 +283,5 @@ impl Live {
         if self.state == MindState::Busy(line) {
             self.state = if closed { MindState::Stopping } else { MindState::Idle };
         }
-        self.shared.slots.idle(&self.id, self.shared.clock.now());
-        self.shared.wake_all();
     }
 }

@@ -10,7 +10,7 @@ use crate::mind;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::{Policy, Prices};
-use crate::persona::{Budget, State};
+use crate::persona::{Budget, Places, State};
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ pub struct Config {
     pub settle: Settle,
     /// How often every room is read back.
     pub reconcile: Duration,
-    /// Live minds at most.
-    pub max_live: usize,
+    /// How many minds may live, and how much memory they may take.
+    pub places: Places,
     /// Which mind.
     pub mind: Mind,
     /// The version of the mind's program, part of each session's fingerprint.

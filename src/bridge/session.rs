@@ -31,6 +31,8 @@ pub(crate) struct Sessions {
     over: Option<Reason>,
     /// Whether its child is of no more use until mail comes.
     spent: bool,
+    /// The resident memory of its child at the end of the last attempt, in bytes; none where there was no child.
+    resident: Option<u64>,
 }
 
 impl Sessions {
@@ -45,7 +47,7 @@ impl Sessions {
         let shared_part = tokens_of(prompt.len() + SCHEMA.len());
         let keeper = Keeper::new(shared.clone(), id.clone(), shared_part);
         let name = persona.persona.name.clone();
-        Self { shared, id, name, fingerprint, current, keeper, over: None, spent: false }
+        Self { shared, id, name, fingerprint, current, keeper, over: None, spent: false, resident: None }
     }
 
     /// From now on a session is begun with this prompt.
@@ -141,6 +143,7 @@ impl Sessions {
 
     /// Counts what an attempt has used; answers what it cost.
     pub(crate) async fn count(&mut self, attempt: u32, usage: &Usage) -> Result<Usd, BridgeError> {
+        self.resident = usage.resident;
         let Some(session) = &mut self.current else { return Ok(Usd::default()) };
         self.keeper.count(session, attempt, usage, &self.fingerprint).await
     }
@@ -221,7 +224,7 @@ impl Sessions {
             ahead: ahead.tokens(),
             meter: account.meter,
             gaps: &account.gaps,
-            rss: 0,
+            rss: self.resident.unwrap_or_default(),
             tasks: Tasks::Safe,
             marks,
             word: word.filter(|(generation, _)| *generation == session.generation).map(|(_, word)| word),

@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::directory::Directory;
 use super::presence::Signal;
 use super::readiness::Readiness;
-use super::slots::Slots;
+use super::slots::{Slots, ToClose};
 use super::spend::Spend;
 use super::tally::Tally;
 use super::watched::Watched;
@@ -22,6 +22,7 @@ use crate::homeserver::client::{Client, Identity, Mode};
 use crate::homeserver::content;
 use crate::homeserver::event::REQUEST_KEY;
 use crate::persona::budget::day_of;
+use crate::persona::places::Wish;
 use crate::persona::{Brake, LaneMail};
 use crate::store::{NewSay, Store, StoreError, Waiting};
 
@@ -139,7 +140,7 @@ impl Shared {
             limit: Mutex::default(),
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
-            slots: Slots::new(config.max_live),
+            slots: Slots::new(config.places),
             tally,
             bells,
             outbox: Notify::new(),
@@ -275,9 +276,28 @@ impl Shared {
         }
     }
 
-    /// Asks a Persona's loop to close her idle mind.
-    pub(crate) fn ask_to_close(&self, persona: &PersonaId) {
-        if let Some(bell) = self.bells.get(persona) {
+    /// Takes a place to think for a Persona, or has others make room for her: whether she may now.
+    pub(crate) fn takes_place(&self, persona: &PersonaId, wish: Wish) -> bool {
+        let (granted, close) = self.slots.take(persona, wish, self.clock.now());
+        self.ask_to_close(&close);
+        granted
+    }
+
+    /// A Persona's mind, if it lives, has nothing to do from now on.
+    pub(crate) fn rests(&self, persona: &PersonaId) {
+        self.ask_to_close(&self.slots.rests(persona, self.clock.now()));
+    }
+
+    /// A Persona has nothing to think about: who waited behind her does so no longer.
+    pub(crate) fn wants_no_place(&self, persona: &PersonaId) {
+        if self.slots.withdraw(persona) {
+            self.wake_all();
+        }
+    }
+
+    /// Asks the loops of Personas to close their idle minds.
+    fn ask_to_close(&self, personas: &ToClose) {
+        for bell in personas.iter().filter_map(|persona| self.bells.get(persona)) {
             bell.close.store(true, Ordering::Relaxed);
             bell.wake.notify_one();
         }

@@ -1,65 +1,133 @@
-//! The bounded number of live minds: the one that has been idle longest goes first.
+//! Who has a live mind and who waits for one; who is served and who makes room is decided by `persona::places`.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::conversation::{Millis, PersonaId};
+use crate::persona::places::{Living, Places, Plan, Wish, plan};
 
-/// Who has a live mind, and since when it has been idle.
+/// The places for live minds.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    most: usize,
-    live: Mutex<BTreeMap<PersonaId, Option<Millis>>>,
+    places: Places,
+    taken: Mutex<Taken>,
 }
 
-/// The answer to a wish for a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Grant {
-    /// It is hers (or was already).
-    Granted,
-    /// All are taken; this Persona's mind is idle and is to be asked to close.
-    Ask(PersonaId),
-    /// All are taken by thinking minds.
-    Wait,
+#[derive(Debug, Default)]
+struct Taken {
+    living: BTreeMap<PersonaId, Living>,
+    wishes: BTreeMap<PersonaId, Wish>,
 }
+
+/// Whose minds are to be asked to close.
+pub(crate) type ToClose = BTreeSet<PersonaId>;
 
 impl Slots {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most: most.max(1), live: Mutex::default() }
+    pub(crate) fn new(places: Places) -> Self {
+        Self { places, taken: Mutex::default() }
     }
 
-    /// Wishes for a slot.
-    pub(crate) fn take(&self, persona: &PersonaId) -> Grant {
-        let mut live = self.lock();
-        if live.contains_key(persona) || live.len() < self.most {
-            live.insert(persona.clone(), None);
-            return Grant::Granted;
-        }
-        let idle = live.iter().filter_map(|(who, since)| since.map(|since| (since, who)));
-        idle.min().map_or(Grant::Wait, |(_, who)| Grant::Ask(who.clone()))
+    /// Whether somebody waits for a place.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.lock().wishes.is_empty()
     }
 
-    /// Her mind is idle from now on; without a live one this changes nothing.
-    pub(crate) fn idle(&self, persona: &PersonaId, now: Millis) {
-        if let Some(since) = self.lock().get_mut(persona) {
-            *since = Some(now);
+    /// Wishes to think, with the mind that she has or with a new one: whether she may now, and who is to make room.
+    pub(crate) fn take(&self, persona: &PersonaId, wish: Wish, now: Millis) -> (bool, ToClose) {
+        let mut taken = self.lock();
+        taken.wishes.insert(persona.clone(), wish);
+        if let Some(mind) = taken.living.get_mut(persona) {
+            mind.idle.get_or_insert(now);
         }
+        let plan = taken.plan(&self.places);
+        let granted = plan.granted.contains(persona);
+        if granted {
+            taken.thinks(persona, wish.resident);
+        }
+        (granted, taken.asks(plan.close))
+    }
+
+    /// Takes a place for a new mind if one is free that nobody waits for.
+    pub(crate) fn take_free(&self, persona: &PersonaId, resident: Option<u64>) -> bool {
+        let mut taken = self.lock();
+        taken.wishes.insert(persona.clone(), Wish { since: Millis(u64::MAX), resident });
+        let granted = taken.plan(&self.places).granted.contains(persona);
+        if granted {
+            taken.thinks(persona, resident);
+        }
+        taken.wishes.remove(persona);
+        granted
+    }
+
+    /// She wants no place any more; answers whether she did.
+    pub(crate) fn withdraw(&self, persona: &PersonaId) -> bool {
+        self.lock().wishes.remove(persona).is_some()
     }
 
     /// Her mind thinks.
-    pub(crate) fn busy(&self, persona: &PersonaId) {
-        if let Some(since) = self.lock().get_mut(persona) {
-            *since = None;
+    pub(crate) fn thinks(&self, persona: &PersonaId) {
+        self.lock().thinks(persona, None);
+    }
+
+    /// The resident memory of her mind was seen, in bytes.
+    pub(crate) fn weighs(&self, persona: &PersonaId, resident: u64) {
+        if let Some(mind) = self.lock().living.get_mut(persona) {
+            mind.resident = resident;
         }
+    }
+
+    /// Her mind has nothing to do from now on, if it lives: who is to make room.
+    pub(crate) fn rests(&self, persona: &PersonaId, now: Millis) -> ToClose {
+        let mut taken = self.lock();
+        match taken.living.get_mut(persona) {
+            Some(mind) if mind.idle.is_none() => mind.idle = Some(now),
+            Some(_) | None => return ToClose::new(),
+        }
+        let plan = taken.plan(&self.places);
+        taken.asks(plan.close)
+    }
+
+    /// Who has a live mind, and its resident memory as it was last seen, in bytes.
+    pub(crate) fn living(&self) -> BTreeMap<PersonaId, u64> {
+        self.lock().living.iter().map(|(who, mind)| (who.clone(), mind.resident)).collect()
+    }
+
+    /// Her mind was told to close.
+    pub(crate) fn closes(&self, persona: &PersonaId) {
+        self.lock().asks(ToClose::from([persona.clone()]));
     }
 
     /// Her mind is closed.
     pub(crate) fn give_back(&self, persona: &PersonaId) {
-        self.lock().remove(persona);
+        self.lock().living.remove(persona);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PersonaId, Option<Millis>>> {
-        self.live.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn plan(&self, places: &Places) -> Plan {
+        plan(&self.living, &self.wishes, places)
+    }
+
+    /// A mind thinks; a new one is expected to weigh so much.
+    fn thinks(&mut self, persona: &PersonaId, expected: Option<u64>) {
+        self.wishes.remove(persona);
+        let heaviest = self.living.values().map(|mind| mind.resident).max().unwrap_or_default();
+        let known = self.living.get(persona).map(|mind| mind.resident);
+        let resident = known.or(expected).unwrap_or(heaviest);
+        self.living.insert(persona.clone(), Living { idle: None, resident, closing: false });
+    }
+
+    fn asks(&mut self, close: ToClose) -> ToClose {
+        for who in &close {
+            if let Some(mind) = self.living.get_mut(who) {
+                mind.closing = true;
+            }
+        }
+        close
     }
 }
 
@@ -71,20 +139,59 @@ mod tests {
         PersonaId(name.to_owned())
     }
 
+    fn wish(since: u64) -> Wish {
+        Wish { since: Millis(since), resident: None }
+    }
+
+    fn closes(names: &[&str]) -> ToClose {
+        names.iter().map(|name| id(name)).collect()
+    }
+
     #[test]
-    fn the_longest_idle_is_asked_first_and_a_thinking_one_never() {
-        let slots = Slots::new(2);
-        assert_eq!(slots.take(&id("a")), Grant::Granted);
-        assert_eq!(slots.take(&id("b")), Grant::Granted);
-        assert_eq!(slots.take(&id("a")), Grant::Granted, "her own slot is hers");
-        assert_eq!(slots.take(&id("c")), Grant::Wait);
-        slots.idle(&id("b"), Millis(20));
-        assert_eq!(slots.take(&id("c")), Grant::Ask(id("b")));
-        slots.idle(&id("a"), Millis(10));
-        assert_eq!(slots.take(&id("c")), Grant::Ask(id("a")));
-        slots.busy(&id("a"));
-        assert_eq!(slots.take(&id("c")), Grant::Ask(id("b")));
+    fn a_place_is_taken_given_back_and_taken_by_the_next() {
+        let slots = Slots::new(Places { most: 2, resident: None });
+        let take = |name: &str, since| slots.take(&id(name), wish(since), Millis(5));
+        assert_eq!(take("a", 1), (true, closes(&[])));
+        assert_eq!(take("b", 2), (true, closes(&[])));
+        assert_eq!(take("c", 3), (false, closes(&[])), "both think");
+        assert!(slots.is_wanted());
+        assert_eq!(slots.rests(&id("b"), Millis(20)), closes(&["b"]));
+        assert_eq!(slots.rests(&id("a"), Millis(30)), closes(&[]), "one makes room for one");
         slots.give_back(&id("b"));
-        assert_eq!(slots.take(&id("c")), Grant::Granted);
+        assert!(!slots.take_free(&id("d"), None), "that place is waited for");
+        assert_eq!(take("c", 3), (true, closes(&[])));
+        assert!(!slots.is_wanted());
+    }
+
+    #[test]
+    fn who_goes_on_with_her_own_mind_yields_to_older_mail() {
+        let slots = Slots::new(Places { most: 1, resident: None });
+        let take = |name: &str, since| slots.take(&id(name), wish(since), Millis(5));
+        assert_eq!(take("a", 1), (true, closes(&[])));
+        assert_eq!(take("b", 7), (false, closes(&[])));
+        assert_eq!(take("a", 6), (true, closes(&[])), "her mail is older");
+        assert_eq!(take("a", 8), (false, closes(&["a"])));
+        slots.give_back(&id("a"));
+        assert_eq!(take("a", 8), (false, closes(&[])));
+        assert!(slots.withdraw(&id("b")) && !slots.withdraw(&id("b")));
+        assert_eq!(take("a", 8), (true, closes(&[])));
+    }
+
+    #[test]
+    fn a_ping_takes_only_what_is_free() {
+        let slots = Slots::new(Places { most: 2, resident: Some(100) });
+        assert!(slots.take_free(&id("a"), Some(60)));
+        assert!(!slots.take_free(&id("b"), Some(41)));
+        assert!(!slots.is_wanted());
+        slots.weighs(&id("a"), 59);
+        assert!(slots.take_free(&id("b"), Some(41)));
+        slots.weighs(&id("b"), 42);
+        assert_eq!(slots.rests(&id("a"), Millis(1)), closes(&["a"]), "too much in sum");
+        slots.thinks(&id("a"));
+        assert_eq!(
+            slots.rests(&id("a"), Millis(2)),
+            closes(&["a"]),
+            "it thought meanwhile, so it is asked again"
+        );
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn page(shared: &Shared) -> Value {
     json!({
         "unheard": shared.tally.counted(),
         "braked": shared.brake().held(),
+        "minds": living(shared),
         "waiting": waiting,
         "held": held,
         "outbox": outbox,
@@ -64,6 +65,12 @@ pub(crate) fn page(shared: &Shared) -> Value {
         "quarantined": quarantined,
         "flush_ms": flushes(shared.store.flush_times()),
     })
+}
+
+/// The live minds and their resident memory in bytes.
+fn living(shared: &Shared) -> serde_json::Map<String, Value> {
+    let living = shared.slots.living().into_iter();
+    living.map(|(who, resident)| (who.to_string(), resident.into())).collect()
 }
 
 /// How long the newest flushes took, in milliseconds; null where there was none.

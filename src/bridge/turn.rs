@@ -87,6 +87,22 @@ impl Turns {
         self.open.is_none() && self.sessions.is_spent()
     }
 
+    /// The resident memory of her child in its last turn, in bytes.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        self.sessions.current().and_then(|session| session.account.resident)
+    }
+
+    /// When the oldest mail to her that waits was heard.
+    pub(crate) fn waits_since(&self) -> Result<Millis, BridgeError> {
+        let id = &self.persona.persona.id;
+        let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
+        let open = self.shared.store.deliveries(id, &open)?.into_iter();
+        let open = open.filter(|delivery| delivery.addressed).map(|delivery| delivery.heard);
+        let lanes = self.shared.ready_lanes(id)?;
+        let waiting = lanes.iter().flat_map(|lane| &lane.addressed).map(|room| room.first_addressed);
+        Ok(open.chain(waiting).min().unwrap_or_else(|| self.shared.clock.now()))
+    }
+
     pub(crate) fn open(&self) -> Option<&OpenTurn> {
         self.open.as_ref()
     }

@@ -85,6 +85,10 @@ pub struct Mind {
     pub kind: Option<MindKind>,
     /// Live minds at most.
     pub max_live: Option<u32>,
+    /// Resident memory of all of them at most.
+    pub max_rss: Option<Size>,
+    /// Above this resident memory a mind is closed after its turn.
+    pub recycle_rss: Option<Size>,
     /// `[mind.claude]`
     pub claude: Claude,
     /// `[mind.scripted]`

@@ -10,6 +10,7 @@ use super::reading::Reading;
 use super::server::http_url;
 use crate::bridge;
 use crate::mind::{claude, scripted};
+use crate::persona::Places;
 
 /// Reads which mind; `guard` is our own binary.
 pub(super) fn mind(
@@ -32,14 +33,14 @@ pub(super) fn mind(
     }
 }
 
-/// Reads how many minds may live at once.
-pub(super) fn max_live(file: &File, reading: &mut Reading<'_>) -> Option<usize> {
-    let max_live = usize::try_from(file.mind.max_live.unwrap_or(8)).unwrap_or(usize::MAX);
-    if max_live == 0 {
+/// Reads how many minds may live at once, and how much memory they may take.
+pub(super) fn places(file: &File, reading: &mut Reading<'_>) -> Option<Places> {
+    let most = usize::try_from(file.mind.max_live.unwrap_or(8)).unwrap_or(usize::MAX);
+    if most == 0 {
         reading.fail_as_example("mind.max_live", "no mind could ever live");
         return None;
     }
-    Some(max_live)
+    Some(Places { most, resident: file.mind.max_rss.map(|size| size.0) })
 }
 
 fn claude(section: &Claude, reading: &mut Reading<'_>, guard: &Path) -> Option<claude::Config> {

@@ -145,7 +145,7 @@ impl Loaded {
         let appservice = server::appservice(file, &mut reading);
         let store = server::store(file, &mut reading);
         let mind = mind::mind(file, &mut reading, &self.environment.program, &store.path);
-        let max_live = mind::max_live(file, &mut reading);
+        let places = mind::places(file, &mut reading);
         let budget = budget::budget(file, &mut reading);
         let care = session::policy(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
@@ -155,8 +155,8 @@ impl Loaded {
         let personas = personas::personas(file, &mut reading, homeserver.as_ref().zip(appservice.as_ref()));
         let permissions = talk::permissions(file, &mut reading);
         let bot = homeserver.as_ref().zip(appservice.as_ref()).and_then(|(h, a)| bot(h, &a.bot));
-        let (Some(homeserver), Some(appservice), Some(mind), Some(max_live), Some(bot), true) =
-            (homeserver, appservice, mind, max_live, bot, reading.problems.is_empty())
+        let (Some(homeserver), Some(appservice), Some(mind), Some(places), Some(bot), true) =
+            (homeserver, appservice, mind, places, bot, reading.problems.is_empty())
         else {
             return Err(ConfigError::Invalid(reading.problems));
         };
@@ -174,7 +174,7 @@ impl Loaded {
             trim_over: talk::trim_over(file),
             settle,
             reconcile: homeserver.reconcile,
-            max_live,
+            places,
             mind,
             mind_version: String::new(),
             budget,

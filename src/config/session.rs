@@ -10,6 +10,10 @@ use crate::persona::session::care;
 /// For how long the files of earlier sessions are kept, unless the operator chose another time.
 const ARCHIVE_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Above this resident memory a mind is closed after its turn, unless the operator chose another size: several times what one
+/// was ever measured at.
+const RECYCLE_RSS: u64 = 1 << 30;
+
 /// Reads what the operator chose.
 pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
     let apply = match file.session.apply.unwrap_or_default() {
@@ -24,7 +28,9 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
         OnRedaction::Refresh => care::OnRedaction::Refresh,
         OnRedaction::Note => care::OnRedaction::Note,
     };
-    Policy { apply, keep_warm, on_redaction, watermark: watermark(file, reading), ..Policy::default() }
+    let recycle_rss = Some(file.mind.recycle_rss.map_or(RECYCLE_RSS, |size| size.0));
+    let watermark = watermark(file, reading);
+    Policy { apply, keep_warm, on_redaction, watermark, recycle_rss, ..Policy::default() }
 }
 
 /// For how long the files of earlier sessions are kept.

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::conversation::{Level, RegisterName};
 use crate::mind::claude::Ttl;
+use crate::persona::Places;
 
 const GOOD: &str = r##"[homeserver]
 url = "http://127.0.0.1:8008"
@@ -236,7 +237,8 @@ fn what_is_not_written_has_its_default() {
     let bridge = &config.bridge;
     assert_eq!(bridge.reconcile, Duration::from_secs(300));
     assert_eq!((bridge.settle.quiet, bridge.settle.cap), (Duration::from_secs(2), Duration::from_secs(10)));
-    assert_eq!(bridge.max_live, 8);
+    assert_eq!(bridge.places, Places { most: 8, resident: None });
+    assert_eq!(bridge.care.recycle_rss, Some(1 << 30));
     assert_eq!(bridge.default_register, Some(RegisterName("lounge".into())));
     let bridge::Mind::Claude(claude) = &bridge.mind else { panic!("claude") };
     assert_eq!(claude.state, dir.path().join("minds"));

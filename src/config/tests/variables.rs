@@ -19,7 +19,7 @@ fn variables_go_before_the_file() {
     let config = gather(dir.path(), GOOD, &vars).expect("good");
     assert_eq!(config.homeserver.url.as_str(), "http://127.0.0.1:9/");
     assert_eq!(config.bridge.settle.quiet, Duration::from_millis(300));
-    assert_eq!(config.bridge.max_live, 3);
+    assert_eq!(config.bridge.places.most, 3);
     assert_eq!(claude(&config).effort.as_deref(), Some("high"));
     assert_eq!(claude(&config).model, "claude-from-file");
     assert!(config.bridge.registers[&RegisterName("lounge".into())].names_address);

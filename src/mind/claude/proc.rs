@@ -52,19 +52,32 @@ pub(super) fn has_for_stderr(id: Pid, file: &File) -> bool {
     found.is_ok_and(|found| file.metadata().is_ok_and(|wanted| same(found, wanted)))
 }
 
-/// Resident memory of the children of a process together, in bytes.
-pub(super) fn resident_below(parent: Pid) -> Option<u64> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())).ok()?;
-    let children =
+/// Resident memory of a process and all its descendants together, in bytes; none where it does not live.
+///
+/// It asks the kernel for children only, so that it costs the same however many processes the machine has.
+pub(super) fn resident(root: Pid) -> Option<u64> {
+    let mut found = vec![root.as_raw_nonzero().get()];
+    let (mut next, mut kilobytes) = (0, 0);
+    while let Some(&id) = found.get(next) {
+        found.extend(children(id));
+        kilobytes += resident_kilobytes(id).unwrap_or_default();
+        next += 1;
+    }
+    (kilobytes > 0).then_some(kilobytes * 1024)
+}
+
+fn children(id: i32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten();
+    let lists =
         threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
-    let children: String = children.collect();
-    let kilobytes = |child: &str| {
-        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        resident.trim().strip_suffix(" kB")?.parse::<u64>().ok()
-    };
-    let resident: u64 = children.split_whitespace().filter_map(kilobytes).sum();
-    (resident > 0).then_some(resident * 1024)
+    let ids = |list: String| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<i32>>();
+    lists.flat_map(ids).collect()
+}
+
+fn resident_kilobytes(id: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    resident.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 fn read_stat(id: Pid, stat: &str) -> Option<Living> {
@@ -106,16 +119,23 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_children_is_told() {
-        let mut command = std::process::Command::new("cat");
+    fn the_memory_of_a_process_is_told_with_that_of_all_below_it() {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "sleep 60 & cat; kill $!; wait"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         // What comes back tells that the program itself runs by now.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        assert!(resident_below(getpid()).is_some_and(|bytes| bytes > 100_000));
-        assert_eq!(resident_below(Pid::from_child(&child)), None);
-        child.kill().unwrap();
+        let root = Pid::from_child(&child);
+        let below = children(root.as_raw_nonzero().get());
+        assert_eq!(below.len(), 2);
+        let one = |id: i32| resident_kilobytes(id).unwrap() * 1024;
+        let sum: u64 = below.iter().copied().chain([root.as_raw_nonzero().get()]).map(one).sum();
+        assert!(sum > 300_000);
+        assert_eq!(resident(root), Some(sum));
+        drop(child.stdin.take());
         child.wait().unwrap();
+        assert_eq!(resident(root), None);
     }
 
     #[test]

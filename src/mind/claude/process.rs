@@ -132,9 +132,9 @@ impl Process {
         self.group
     }
 
-    /// Resident memory of the CLI below the guard, in bytes.
+    /// Resident memory of the guard, the CLI and whatever that has started, in bytes.
     pub(super) fn resident(&self) -> Option<u64> {
-        proc::resident_below(self.group)
+        proc::resident(self.group)
     }
 
     /// Ends the process with its whole group, and tells how it ended.

@@ -53,7 +53,8 @@ pub(super) async fn turn(
     let mut turn = Turn { line, session, progress, resident: None, seen, measured, strange: 0 };
     let (end, by_result) = follow(process, &mut turn, bytes, silence, commands, events).await;
     let usage = by_result.unwrap_or_else(|| turn.measured.usage());
-    (end, Usage { resident: turn.resident, ..usage })
+    // What has died in the middle weighed so much when it heard the line.
+    (end, Usage { resident: process.resident().or(turn.resident), ..usage })
 }
 
 async fn follow(
@@ -96,7 +97,6 @@ async fn follow(
             None
         };
         if turn.hears(&output) {
-            // Now, since nobody waits for her yet.
             turn.resident = process.resident();
             // A closed channel shows with the next command.
             let _ = events.send(MindEvent::Heard { line }).await;

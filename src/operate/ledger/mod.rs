@@ -34,6 +34,8 @@ pub struct Sum {
     pub saved: Usd,
     /// What pings cost beyond their worth, over the other idle periods.
     pub lost: Usd,
+    /// The most resident memory that her mind had after a turn, in bytes.
+    pub resident: u64,
     /// Generations that followed another, by why.
     pub refreshes: BTreeMap<String, u64>,
 }
@@ -78,6 +80,7 @@ impl Sum {
     fn request(&mut self, request: &Request) {
         self.requests += 1;
         self.expected += request.expected;
+        self.resident = self.resident.max(request.rss.unwrap_or_default());
         *self.verdicts.entry(request.verdict).or_default() += 1;
         self.used(&request.tokens, request.money);
     }

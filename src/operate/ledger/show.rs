@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
-/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}}}}`; money in USD, times in milliseconds since 1970.
+/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}, "rss"}}}`; money in USD, times in milliseconds
+/// since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
     json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })
@@ -33,6 +34,7 @@ fn of(sum: &Sum) -> Value {
         "unpriced": sum.unpriced,
         "refreshes": sum.refreshes,
         "pings": { "count": sum.pings, "saved": sum.saved.dollars(), "lost": sum.lost.dollars() },
+        "rss": sum.resident,
     })
 }
 
@@ -68,6 +70,9 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
     let _ = writeln!(text, "  cache   {}", or_none(&verdicts.collect::<Vec<_>>()));
     let refreshes = sum.refreshes.iter().map(|(why, count)| format!("{count} {why}"));
     let _ = writeln!(text, "  refresh {}", or_none(&refreshes.collect::<Vec<_>>()));
+    if sum.resident > 0 {
+        let _ = writeln!(text, "  memory  {} MiB at most", sum.resident >> 20);
+    }
     if sum.pings > 0 {
         let _ = writeln!(text, "  pings   {}, which saved {} and lost {}", sum.pings, sum.saved, sum.lost);
     }

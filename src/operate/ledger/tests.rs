@@ -20,7 +20,7 @@ fn request(turn: u64, number: u32, read: u64, verdict: CacheVerdict, money: Opti
         verdict,
         money: money.map(Usd),
         first_token: None,
-        rss: None,
+        rss: Some((turn * 100) << 20),
     })
 }
 
@@ -74,10 +74,12 @@ brage: 1 turns, 1 requests, 0.0020 USD
   tokens  100 read from the cache (10.0 %), 900 written, 0 uncached, 7 output
   cache   1 broken
   refresh none
+  memory  200 MiB at most
 eir: 1 turns, 2 requests, 0.0400 USD, and 1 requests of unknown price
   tokens  1850 read from the cache (92.5 %), 150 written, 0 uncached, 14 output
   cache   2 hit
   refresh 1 rental
+  memory  200 MiB at most
 ";
     assert_eq!(text(&ledger()), expected);
     assert_eq!(text(&Ledger::default()), "nothing was asked in that time\n");
@@ -98,6 +100,7 @@ fn it_reads_as_json() {
         "unpriced": 0,
         "refreshes": {},
         "pings": {"count": 0, "saved": 0.0, "lost": 0.0},
+        "rss": 200 << 20,
     });
     assert_eq!(found["personas"]["brage"], expected);
 }

@@ -52,9 +52,16 @@ pub(super) struct Meeting {
 impl Meeting {
     /// None (said aloud) where Synapse or the CLI cannot be had.
     pub(super) async fn begin(test: &str) -> Option<Self> {
+        Self::begin_with(test, |_| {}).await
+    }
+
+    /// Like [`Meeting::begin`], with another set-up.
+    pub(super) async fn begin_with(test: &str, change: impl FnOnce(&mut Setup)) -> Option<Self> {
         let server = servers::server(Kind::Synapse, test).await?;
         let mind = Mind::start().await;
-        let bridge = Bridge::spawn(&server, &mind.setup(&server)?).await;
+        let mut setup = mind.setup(&server)?;
+        change(&mut setup);
+        let bridge = Bridge::spawn(&server, &setup).await;
         let alice = User::register(&server, "alice").await;
         let room = alice.join(&alias("swarm")).await;
         Some(Self { mind, bridge, alice, room, eir: persona("eir"), _server: server })

@@ -14,5 +14,6 @@ mod ledger;
 mod life;
 mod memory;
 mod outage;
+mod places;
 mod rooms;
 mod wire;

@@ -1,12 +1,16 @@
 //! Live minds in bounds, and leaving in peace.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use persona_bridge::bridge::BridgeError;
 use persona_bridge::cli::CliError;
+use persona_bridge::conversation::{Persona, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ExitCode;
+use persona_bridge::persona::{Places, Usage};
+use serde_json::json;
 
 use super::stage::{BRAGE, EIR, counts, on_both, swarm};
 use super::world::{World, usual};
@@ -15,7 +19,7 @@ use crate::fake::homeserver::{Fault, Flavour};
 #[test]
 fn with_one_place_both_are_answered_in_turn() {
     let mut world = World::new(Flavour::Synapse);
-    world.config.max_live = 1;
+    world.config.places.most = 1;
     world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_millis(300), ..usual() });
     world.play(async |stage| {
         let swarm = stage.swarm().await;
@@ -32,10 +36,100 @@ fn with_one_place_both_are_answered_in_turn() {
     assert!(times.windows(2).all(|two| two[1] - two[0] >= 300), "never two at once: {times:?}");
 }
 
+/// A third Persona, whose loop is woken last.
+const ZOE: &str = "@persona_zoe:hs.test";
+
+fn with_zoe(places: Places) -> World {
+    let mut world = World::new(Flavour::Synapse);
+    let mut zoe = world.config.personas[0].clone();
+    zoe.persona =
+        Persona { id: PersonaId("zoe".into()), user: ZOE.parse().expect("a user id"), name: "Zoe".into() };
+    world.config.personas.push(zoe);
+    world.config.places = places;
+    world
+}
+
+/// Whose mail was fed, in order.
+fn order(world: &World) -> Vec<&'static str> {
+    let mut fed: Vec<(u64, &str)> = ["brage", "eir", "zoe"]
+        .into_iter()
+        .flat_map(|who| world.fed(who).into_iter().map(move |fed| (fed.at, who)))
+        .collect();
+    fed.sort_unstable();
+    fed.into_iter().map(|(_, who)| who).collect()
+}
+
+#[test]
+fn the_next_place_goes_to_the_oldest_mail() {
+    let mut world = with_zoe(Places { most: 1, resident: None });
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(5), ..usual() });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let [zoes, brages] = [stage.dm(&stage.alice(), ZOE).await, stage.dm(&stage.bob(), BRAGE).await];
+        stage.alice().say(&swarm, "Eir, first");
+        stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+        stage.alice().say(&zoes, "second");
+        stage.pass(200).await;
+        stage.bob().say(&brages, "third");
+        stage.pass(200).await;
+        stage.alice().say(&swarm, "Eir, fourth");
+        stage.said(&swarm, EIR, 2).await;
+    });
+    assert_eq!(order(&world), ["eir", "zoe", "brage", "eir"]);
+}
+
+#[test]
+fn the_idle_longest_makes_room_where_the_memory_is_spent() {
+    let mut world = with_zoe(Places { most: 8, resident: Some(250) });
+    world.script = Arc::new(|_, _| {
+        let usage = Usage { resident: Some(100), ..Usage::default() };
+        Scripted { usage, ..usual() }
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let live = async || {
+            stage.calm().await;
+            stage.stats().await["minds"].clone()
+        };
+        stage.alice().say(&swarm, "Eir, one");
+        stage.said(&swarm, EIR, 1).await;
+        stage.alice().say(&swarm, "Brage, two");
+        stage.said(&swarm, BRAGE, 1).await;
+        assert_eq!(live().await, json!({"brage": 100, "eir": 100}));
+        stage.alice().say(&swarm, "Zoe, three");
+        stage.said(&swarm, ZOE, 1).await;
+        assert_eq!(live().await, json!({"brage": 100, "zoe": 100}));
+        stage.alice().say(&swarm, "Eir, four");
+        stage.said(&swarm, EIR, 2).await;
+        assert_eq!(live().await, json!({"eir": 100, "zoe": 100}));
+    });
+}
+
+#[test]
+fn a_mind_that_takes_too_much_memory_is_closed_after_its_turn_and_her_session_goes_on() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.care.recycle_rss = Some(100);
+    let weight = AtomicU64::new(100);
+    world.script = Arc::new(move |_, _| {
+        let usage = Usage { resident: Some(weight.fetch_add(1, Ordering::Relaxed)), ..Usage::default() };
+        Scripted { usage, ..usual() }
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        for (number, live) in [(1, json!({"eir": 100})), (2, json!({})), (3, json!({}))] {
+            stage.alice().say(&swarm, &format!("Eir, number-{number}"));
+            stage.said(&swarm, EIR, number).await;
+            stage.calm().await;
+            assert_eq!(stage.stats().await["minds"], live, "after turn {number}");
+        }
+    });
+    assert_eq!(world.records("eir"), (1, 0), "one session all the time");
+}
+
 #[test]
 fn a_turn_that_waits_holds_no_place() {
     let mut world = World::new(Flavour::Synapse);
-    world.config.max_live = 1;
+    world.config.places.most = 1;
     let limited = persona_bridge::persona::Ending::Transient {
         reason: "plan limit".into(),
         retry_after: Some(Duration::from_secs(3_600)),

@@ -13,7 +13,7 @@ use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
 use persona_bridge::persona::session::{Policy, Prices};
-use persona_bridge::persona::{Budget, Usage};
+use persona_bridge::persona::{Budget, Places, Usage};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -314,7 +314,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
         reconcile: Duration::from_secs(300),
-        max_live: 8,
+        places: Places { most: 8, resident: None },
         mind: Mind::Scripted(scripted::Config { state }),
         mind_version: "scripted".into(),
         budget: Budget::default(),
