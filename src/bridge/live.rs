@@ -58,6 +58,7 @@ impl Live {
         loop {
             self.close_if_asked();
             self.ask_if_told();
+            self.quarantine_if_spoilt().await?;
             self.look_at_limits().await?;
             let step = decide(&self.situation()?);
             if self.state != MindState::NoSlot && !matches!(step, Step::Feed(_)) {
@@ -135,6 +136,17 @@ impl Live {
             self.stop(Stop::Idle).await?;
         }
         Ok(())
+    }
+
+    /// The file of a session that is not to be trusted is put aside before anything else is fed.
+    async fn quarantine_if_spoilt(&mut self) -> Result<(), BridgeError> {
+        if !matches!(self.state, MindState::Idle | MindState::Closed) {
+            return Ok(());
+        }
+        let Some(session) = self.turns.take_spoilt() else { return Ok(()) };
+        self.state = MindState::Stopping;
+        self.shared.slots.closes(&self.id);
+        self.command(MindCommand::Quarantine { session, now: self.shared.clock.now() }).await
     }
 
     /// Sleeps, and looks at her session when it is time.
@@ -268,7 +280,11 @@ impl Live {
                 self.state = MindState::Closed;
                 self.gives_back();
             }
-            Some(MindEvent::Poisoned { reason }) => self.turns.alarm(reason).await?,
+            Some(MindEvent::Poisoned { session, reason }) => {
+                if self.turns.is_of(session) {
+                    self.turns.spoilt(reason).await?;
+                }
+            }
             Some(MindEvent::Notice { text }) => {
                 self.shared
                     .tell(&format!("mind:{}:{text}", self.id), &format!("{}: {text}", self.id))

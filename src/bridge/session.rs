@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::books::Keeper;
 use super::shared::Shared;
 use super::{BridgeError, Mind, PersonaConfig, speech};
@@ -31,6 +33,8 @@ pub(crate) struct Sessions {
     over: Option<Reason>,
     /// Whether its child is of no more use until mail comes.
     spent: bool,
+    /// A session that is not to be trusted and whose file is not put aside yet.
+    quarantine: Option<Uuid>,
     /// The resident memory of its child at the end of the last attempt, in bytes; none where there was no child.
     resident: Option<u64>,
 }
@@ -47,7 +51,18 @@ impl Sessions {
         let shared_part = tokens_of(prompt.len() + SCHEMA.len());
         let keeper = Keeper::new(shared.clone(), id.clone(), shared_part);
         let name = persona.persona.name.clone();
-        Self { shared, id, name, fingerprint, current, keeper, over: None, spent: false, resident: None }
+        Self {
+            shared,
+            id,
+            name,
+            fingerprint,
+            current,
+            keeper,
+            over: None,
+            spent: false,
+            quarantine: None,
+            resident: None,
+        }
     }
 
     /// From now on a session is begun with this prompt.
@@ -91,6 +106,22 @@ impl Sessions {
         tracing::info!(persona = %self.id, reason = reason.name(), "the process of her session is closed after the turn");
         self.spent = true;
         Ok(())
+    }
+
+    /// It is not to be trusted any more: the next mail begins the next one.
+    pub(crate) fn spoilt(&mut self) {
+        self.quarantine = self.current.as_ref().map(|session| session.id);
+        self.over = Some(Reason::Poisoned);
+    }
+
+    /// Whether it is not to be trusted any more.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.over == Some(Reason::Poisoned)
+    }
+
+    /// The session whose file is to be put aside now, once.
+    pub(crate) fn take_spoilt(&mut self) -> Option<Uuid> {
+        self.quarantine.take()
     }
 
     /// When the session is to be looked at while nobody says anything.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ruma::OwnedRoomId;
+use uuid::Uuid;
 
 use super::BridgeError;
 use super::PersonaConfig;
@@ -80,6 +81,16 @@ impl Turns {
     /// A ping is over.
     pub(crate) async fn pinged(&mut self, usage: &Usage) -> Result<(), BridgeError> {
         self.sessions.pinged(usage).await
+    }
+
+    /// Whether this is the session that goes on.
+    pub(crate) fn is_of(&self, session: Uuid) -> bool {
+        self.sessions.current().is_some_and(|current| current.id == session)
+    }
+
+    /// The session whose file is to be put aside now, once.
+    pub(crate) fn take_spoilt(&mut self) -> Option<Uuid> {
+        self.sessions.take_spoilt()
     }
 
     /// Whether her child is of no more use until mail comes.
@@ -255,13 +266,21 @@ impl Turns {
             (Verdict::Same { after, troubles }, _) => {
                 self.write(OpenTurn { not_before: now.plus(after), troubles, ..turn }).await?;
             }
-            (Verdict::NewGeneration { reason, troubles }, _) => {
+            (Verdict::NewGeneration { reason, troubles, spoilt }, _) => {
+                if spoilt {
+                    self.spoilt(&reason).await?;
+                }
                 self.sessions.renew_and_tell(&reason).await?;
                 let attempt = turn.attempt + 1;
                 self.write(OpenTurn { attempt, not_before: now, as_of: now, troubles, ..turn }).await?;
             }
             (Verdict::Shorten { reason }, _) => self.shorten(turn, reason).await?,
-            (Verdict::Hold { reason }, _) => self.hold(turn, reason).await?,
+            (Verdict::Hold { reason, spoilt }, _) => {
+                if spoilt {
+                    self.spoilt(&reason).await?;
+                }
+                self.hold(turn, reason).await?;
+            }
             (Verdict::StopAsking { reason }, _) => return self.stop_asking(reason).await.map(Some),
         }
         Ok(None)
@@ -272,33 +291,46 @@ impl Turns {
         let id = &self.persona.persona.id;
         let key = mind_key(id);
         match ending {
-            Ending::Transient { reason, .. } | Ending::Lost { reason } => {
+            Ending::Transient { reason, .. } | Ending::Lost { reason } | Ending::Died { reason } => {
                 if self.shared.readiness.say(&key, &format!("the mind of {id} does not answer: {reason}")) {
                     tracing::warn!(persona = %id, reason, "her mind does not answer; it is asked again");
                 }
             }
-            Ending::Answered { .. } if self.shared.readiness.clear(&alarm_key(id)) => {
+            // The last answer of a spoilt one takes the alarm not back.
+            Ending::Answered { .. }
+                if !self.sessions.is_spoilt() && self.shared.readiness.clear(&alarm_key(id)) =>
+            {
                 self.shared.readiness.clear(&key);
                 tracing::info!(persona = %id, "her new session answers");
             }
-            Ending::Answered { .. } | Ending::Final { .. } | Ending::Invalid { .. } | Ending::TooLong => {
+            Ending::Answered { .. }
+            | Ending::Final { .. }
+            | Ending::Rejected { .. }
+            | Ending::Invalid { .. }
+            | Ending::TooLong => {
                 if self.shared.readiness.clear(&key) {
                     tracing::info!(persona = %id, "her mind answers again");
                 }
             }
-            Ending::Stranded | Ending::Refused { .. } | Ending::SessionGone { .. } => {}
+            Ending::Stranded
+            | Ending::Refused { .. }
+            | Ending::Poisoned { .. }
+            | Ending::SessionGone { .. } => {}
         }
     }
 
-    /// The CLI did to her session what it never must: an alarm, shown until her next good turn.
-    pub(crate) async fn alarm(&self, reason: &str) -> Result<(), BridgeError> {
+    /// Her session is not to be trusted any more: its file is put aside, and that is an alarm, shown until her next good turn.
+    pub(crate) async fn spoilt(&mut self, reason: &str) -> Result<(), BridgeError> {
+        self.sessions.spoilt();
         let id = &self.persona.persona.id;
-        let text = format!("the session of {id} is not used any more: {reason}");
+        let generation = self.sessions.current().map_or(0, |session| session.generation);
+        let text = format!(
+            "session {generation} of {id} is not used any more: {reason}; its file is put aside as `.quarantined`"
+        );
         if !self.shared.readiness.say(&alarm_key(id), &text) {
             return Ok(());
         }
         tracing::error!(persona = %id, reason, "her session is not used any more; the next one begins");
-        let generation = self.sessions.current().map_or(0, |session| session.generation);
         self.shared.tell(&format!("poisoned:{id}:{generation}"), &text).await
     }
 
@@ -320,7 +352,7 @@ impl Turns {
             return judged;
         }
         let reason = format!("the turn has cost {}, as much as [budget] per_turn allows", turn.spent);
-        (Verdict::Hold { reason }, Spoken::default())
+        (Verdict::Hold { reason, spoilt: false }, Spoken::default())
     }
 
     async fn tell_lost(&self, turn: &OpenTurn, lost: &BTreeSet<OwnedRoomId>) -> Result<(), BridgeError> {

@@ -6,6 +6,7 @@ pub mod claude;
 pub mod scripted;
 
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use crate::conversation::{LineId, Millis};
 use crate::persona::decide::Stop;
@@ -29,6 +30,14 @@ pub enum MindCommand {
     /// Read the session's prefix once, in a fork of it that is thrown away, so that the cache keeps it; the session and its
     /// process, if one lives, stay as they are. Answered by [`MindEvent::Pinged`].
     Ping(Box<Feed>),
+    /// End the process, if one lives, and put the session's file aside as one that is not to be trusted; answered by
+    /// [`MindEvent::Exited`] in any case.
+    Quarantine {
+        /// The session.
+        session: Uuid,
+        /// The time, which the file bears from then on.
+        now: Millis,
+    },
     /// Stop the process, if one lives; answered by [`MindEvent::Exited`] in any case.
     Stop(Stop),
 }
@@ -98,8 +107,10 @@ pub enum MindEvent {
         report: String,
     },
     /// Her session must not be used any more, by what the CLI itself did to it; what is fed to it next ends as
-    /// [`Ending::SessionGone`].
+    /// [`Ending::Poisoned`], unless its reply stands in the session's file.
     Poisoned {
+        /// Which.
+        session: Uuid,
         /// Why: a fixed phrase.
         reason: &'static str,
     },

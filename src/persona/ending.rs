@@ -26,6 +26,11 @@ pub enum Ending {
         /// A fixed phrase.
         reason: String,
     },
+    /// The API refuses the request as it is (400), which it may do because of what stands in the session.
+    Rejected {
+        /// A fixed phrase.
+        reason: String,
+    },
     /// There is a result without a usable structured output.
     Invalid {
         /// The fault, as it is told to her.
@@ -38,6 +43,11 @@ pub enum Ending {
     },
     /// The line stands in the session without an answer and will not be run again; another is to ask for it.
     Stranded,
+    /// The process ended by itself after it had heard the line.
+    Died {
+        /// A fixed phrase.
+        reason: String,
+    },
     /// The account cannot ask: 401, 403, billing.
     Refused {
         /// A fixed phrase.
@@ -45,7 +55,12 @@ pub enum Ending {
     },
     /// The prompt does not fit the window any more.
     TooLong,
-    /// The session is gone or poisoned and must not be used again.
+    /// The session is spoilt, by the CLI or by what stands in its file, and must not be used again.
+    Poisoned {
+        /// A fixed phrase.
+        reason: String,
+    },
+    /// The session is gone.
     SessionGone {
         /// A fixed phrase.
         reason: String,
@@ -59,6 +74,8 @@ pub struct Troubles {
     pub transient: u32,
     /// Lost and stranded endings since the last that was neither of these nor transient.
     pub lost: u32,
+    /// Deaths in this generation since the API last gave an ending.
+    pub deaths: u32,
     /// Final endings in this generation; one that was begun for finals starts with its one repeat used up.
     pub finals: u32,
     /// Invalid replies in this generation.
@@ -97,6 +114,8 @@ pub enum Verdict {
         reason: String,
         /// The troubles to write down with it.
         troubles: Troubles,
+        /// Whether the file of the old one is not to be trusted any more.
+        spoilt: bool,
     },
     /// Go on in the next generation with the part of this mail that [`shorter`] gives, and the rest in later turns; where
     /// there is none, put it aside.
@@ -108,6 +127,8 @@ pub enum Verdict {
     Hold {
         /// Why, for operators.
         reason: String,
+        /// Whether the session's file is not to be trusted any more, so that later mail goes to the next generation.
+        spoilt: bool,
     },
     /// Stop asking until an operator has mended it; the turn stays open.
     StopAsking {
@@ -130,6 +151,8 @@ pub const LOST_CAP: Duration = Duration::from_secs(60);
 pub const FINAL_PAUSE: Duration = Duration::from_secs(1);
 /// How often a final ending is tried once more in a generation that was not begun for finals.
 pub const FINAL_REPEATS: u32 = 1;
+/// So many deaths at one line speak against the session, and in the next one against the line.
+pub const DEATHS: u32 = 5;
 /// How often a generation is told its fault.
 pub const INVALID_REPEATS: u32 = 2;
 /// How many generations are begun for one turn because its session was gone.
@@ -143,7 +166,9 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// | transient | again after the larger of what the API asked (at most 7 days) and 2, 4, 8 … 600 s; for ever |
 /// | lost | the same line after 0, 1, 2, 4 … 60 s; for ever |
 /// | stranded | again after 0, 1, 2, 4 … 60 s, counted with the lost; for ever |
-/// | final | again after 1 s; then a new generation; then hold |
+/// | died | like lost, but at the fifth death a new generation; at its fifth, hold |
+/// | final, rejected | again after 1 s; then a new generation; then hold |
+/// | poisoned | a new generation; then hold |
 /// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
 /// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: hold |
 /// | session gone | a new generation, at most three for a turn; then hold |
@@ -155,13 +180,18 @@ pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
     match ending {
         Ending::Answered { reply } => Verdict::Commit { reply },
         Ending::Transient { reason: _, retry_after } => transient(retry_after, before),
-        Ending::Final { reason } => final_ending(reason, before),
+        Ending::Final { reason } => final_ending(reason, before, false),
+        Ending::Rejected { reason } => final_ending(reason, before, true),
         Ending::Invalid { fault } => invalid(fault, before),
         Ending::Lost { reason: _ } => lost(before),
         Ending::Stranded => stranded(before),
+        Ending::Died { reason } => died(reason, before),
+        Ending::Poisoned { reason } => Fresh { spoilt: true, ..Fresh::default() }.or_hold(reason, before),
         Ending::Refused { reason } => Verdict::StopAsking { reason },
         Ending::TooLong => too_long(before),
-        Ending::SessionGone { reason } => fresh_or_hold(reason, before, GONE_GENERATIONS, 0),
+        Ending::SessionGone { reason } => {
+            Fresh { most: GONE_GENERATIONS, ..Fresh::default() }.or_hold(reason, before)
+        }
     }
 }
 
@@ -185,7 +215,7 @@ fn transient(retry_after: Option<Duration>, before: &Troubles) -> Verdict {
     let after = asked.max(transient_backoff(before.transient));
     Verdict::Again {
         after,
-        troubles: Troubles { transient: before.transient.saturating_add(1), ..before.clone() },
+        troubles: Troubles { transient: before.transient.saturating_add(1), deaths: 0, ..before.clone() },
     }
 }
 
@@ -201,28 +231,40 @@ fn lost_once_more(before: &Troubles) -> Troubles {
     Troubles { lost: before.lost.saturating_add(1), ..before.clone() }
 }
 
-fn final_ending(reason: String, before: &Troubles) -> Verdict {
-    if before.finals >= FINAL_REPEATS {
-        return fresh_or_hold(reason, before, 1, FINAL_REPEATS);
+fn died(reason: String, before: &Troubles) -> Verdict {
+    let (deaths, lost) = (before.deaths.saturating_add(1), before.lost.saturating_add(1));
+    if deaths >= DEATHS {
+        // The waits go on growing: it may be the host's fault.
+        let troubles = Troubles { lost, ..Troubles::default() };
+        return Fresh { spoilt: true, troubles, ..Fresh::default() }.or_hold(reason, before);
     }
-    let troubles = Troubles { finals: before.finals + 1, transient: 0, lost: 0, ..before.clone() };
+    let troubles = Troubles { deaths, lost, ..before.clone() };
+    Verdict::Same { after: lost_backoff(before.lost), troubles }
+}
+
+fn final_ending(reason: String, before: &Troubles, spoilt: bool) -> Verdict {
+    if before.finals >= FINAL_REPEATS {
+        let troubles = Troubles { finals: FINAL_REPEATS, ..Troubles::default() };
+        return Fresh { spoilt, troubles, ..Fresh::default() }.or_hold(reason, before);
+    }
+    let troubles = Troubles { finals: before.finals + 1, transient: 0, lost: 0, deaths: 0, ..before.clone() };
     Verdict::Again { after: FINAL_PAUSE, troubles }
 }
 
 fn invalid(fault: String, before: &Troubles) -> Verdict {
     if before.invalid >= INVALID_REPEATS {
         // The fault quotes what she wrote; operators need not read that.
-        return fresh_or_hold("she gave no reply that can be used".to_owned(), before, 1, 0);
+        return Fresh::default().or_hold("she gave no reply that can be used".to_owned(), before);
     }
-    let troubles =
-        Troubles { invalid: before.invalid + 1, fault: Some(fault), transient: 0, lost: 0, ..before.clone() };
+    let (invalid, fault) = (before.invalid + 1, Some(fault));
+    let troubles = Troubles { invalid, fault, transient: 0, lost: 0, deaths: 0, ..before.clone() };
     Verdict::Again { after: Duration::ZERO, troubles }
 }
 
 fn too_long(before: &Troubles) -> Verdict {
     let reason = "the prompt is too long".to_owned();
     match before.generations {
-        0 => fresh_or_hold(reason, before, 1, 0),
+        0 => Fresh::default().or_hold(reason, before),
         1.. => Verdict::Shorten { reason },
     }
 }
@@ -234,13 +276,31 @@ pub fn shorter(seqs: &[u64]) -> Option<(Vec<u64>, Troubles)> {
     (seqs.len() > 1).then(|| (half, Troubles { generations: 1, ..Troubles::default() }))
 }
 
-/// A new generation while fewer than `most` were begun for this turn, else hold.
-fn fresh_or_hold(reason: String, before: &Troubles, most: u32, finals: u32) -> Verdict {
-    if before.generations >= most {
-        return Verdict::Hold { reason };
+/// How a new generation is begun, where one may be.
+struct Fresh {
+    /// How many may be begun for one turn.
+    most: u32,
+    /// Whether the file of the session before is not to be trusted.
+    spoilt: bool,
+    /// What is counted in it from the start; its number is filled in.
+    troubles: Troubles,
+}
+
+impl Default for Fresh {
+    fn default() -> Self {
+        Self { most: 1, spoilt: false, troubles: Troubles::default() }
     }
-    let troubles = Troubles { generations: before.generations + 1, finals, ..Troubles::default() };
-    Verdict::NewGeneration { reason, troubles }
+}
+
+impl Fresh {
+    fn or_hold(self, reason: String, before: &Troubles) -> Verdict {
+        let Self { most, spoilt, troubles } = self;
+        if before.generations >= most {
+            return Verdict::Hold { reason, spoilt };
+        }
+        let troubles = Troubles { generations: before.generations + 1, ..troubles };
+        Verdict::NewGeneration { reason, troubles, spoilt }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use persona_bridge::conversation::Millis;
 use persona_bridge::mind::{MindCommand, MindEvent, claude};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
@@ -30,8 +31,16 @@ fn lost(ending: &Ending) -> bool {
     matches!(ending, Ending::Lost { .. })
 }
 
+fn died(ending: &Ending) -> bool {
+    matches!(ending, Ending::Died { .. })
+}
+
 fn gone(ending: &Ending) -> bool {
     matches!(ending, Ending::SessionGone { .. })
+}
+
+fn poisoned(ending: &Ending) -> bool {
+    matches!(ending, Ending::Poisoned { .. })
 }
 
 fn invalid(ending: &Ending) -> bool {
@@ -39,11 +48,12 @@ fn invalid(ending: &Ending) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_death_at_any_stage_is_told_as_lost() {
-    for model in
-        ["dies-at-once", "dies-after-reading", "dies-after-hearing", "dies-in-a-line", "closes-its-output"]
-    {
+async fn a_death_before_the_line_was_heard_is_told_as_lost_and_a_later_one_as_that() {
+    for model in ["dies-at-once", "dies-after-reading", "closes-its-output"] {
         check(model, lost).await;
+    }
+    for model in ["dies-after-hearing", "dies-in-a-line"] {
+        check(model, died).await;
     }
 }
 
@@ -52,7 +62,7 @@ async fn a_death_names_the_exit_code() {
     let ended = fed("dies-after-hearing").await;
     assert_eq!(
         ended.ending,
-        Ending::Lost { reason: "the process ended in the middle: exit code 3".to_owned() }
+        Ending::Died { reason: "the process ended in the middle: exit code 3".to_owned() }
     );
     assert!(ended.heard);
 }
@@ -61,7 +71,7 @@ async fn a_death_names_the_exit_code() {
 async fn an_answer_that_was_written_before_death_is_taken_from_the_record() {
     let home = fake("dies-after-writing");
     let mut mind = home.mind();
-    assert!(lost(&mind.feed(feed(&session(1), 1, "words")).await.ending));
+    assert!(died(&mind.feed(feed(&session(1), 1, "words")).await.ending));
     let again = mind.feed(feed(&session(1), 1, "words")).await;
     assert_eq!((again.said().as_str(), again.from_record), ("done", true));
 }
@@ -106,13 +116,48 @@ async fn a_session_that_changed_under_us_is_never_used_again() {
         let home = fake(model);
         let mut mind = home.mind();
         let ended = mind.feed(feed(&session(1), 1, "words")).await;
-        assert!(gone(&ended.ending), "{model} ended as {:?}", ended.ending);
+        let expect = if alarms.is_empty() { gone } else { poisoned };
+        assert!(expect(&ended.ending), "{model} ended as {:?}", ended.ending);
         assert_eq!(ended.alarms, alarms, "{model}");
         mind.exited().await;
     }
     let mut mind = fake("compacts").mind();
     mind.feed(feed(&session(1), 1, "words")).await;
-    assert!(gone(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+    assert!(poisoned(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_that_stands_in_a_spoilt_file_is_taken_and_nothing_else_is_asked_there() {
+    let home = fake("compacts-after-writing");
+    let mut mind = home.mind();
+    let ended = mind.feed(feed(&session(1), 1, "words")).await;
+    assert_eq!((ended.said().as_str(), ended.from_record, ended.alarms.len()), ("done", true, 1));
+    mind.exited().await;
+    mind.crash().await;
+    let mut mind = home.mind();
+    let again = mind.feed(feed(&session(1), 1, "words")).await;
+    assert_eq!((again.said().as_str(), again.from_record, again.alarms.len()), ("done", true, 1));
+    mind.exited().await;
+    assert!(poisoned(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_a_spoilt_session_is_put_aside_and_kept_like_others() {
+    let home = fake("answers");
+    let mut mind = home.mind();
+    mind.feed(feed(&session(1), 1, "words")).await.said();
+    let (file, now) = (home.session_file(&session(1)).unwrap(), feed(&session(1), 1, "").now);
+    mind.send(MindCommand::Quarantine { session: session(1).id, now }).await;
+    mind.exited().await;
+    assert_eq!((home.session_file(&session(1)), members(group(&home))), (None, vec![]));
+    let aside = file.with_extension("jsonl.quarantined");
+    assert!(std::fs::read_to_string(&aside).unwrap().contains("words"));
+    mind.send(MindCommand::Quarantine { session: session(1).id, now }).await;
+    mind.exited().await;
+    assert_eq!(mind.feed(feed(&session(2), 2, "words")).await.said(), "done");
+    assert!(aside.exists());
+    assert!(claude::prune(&home.config, &home.persona, Millis(now.0 + 1)).unwrap() >= 1);
+    assert!(!aside.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,8 +166,9 @@ async fn a_session_that_is_compacted_between_turns_is_an_alarm_at_once() {
     let mut mind = home.mind();
     assert_eq!(mind.feed(feed(&session(1), 1, "words")).await.said(), "done");
     mind.exited().await;
-    assert_eq!(mind.event().await, MindEvent::Poisoned { reason: "the CLI has compacted the session" });
-    assert!(gone(&mind.feed(feed(&session(1), 2, "words")).await.ending));
+    let reason = "the CLI has compacted the session";
+    assert_eq!(mind.event().await, MindEvent::Poisoned { session: session(1).id, reason });
+    assert!(poisoned(&mind.feed(feed(&session(1), 2, "words")).await.ending));
     assert_eq!(mind.feed(feed(&session(2), 2, "words")).await.said(), "done");
 }
 
@@ -194,7 +240,7 @@ async fn no_zombie_is_left() {
     let home = fake("dies-after-hearing");
     let mut mind = home.mind();
     for _ in 0..3 {
-        assert!(lost(&mind.feed(feed(&session(1), 1, "words")).await.ending));
+        assert!(died(&mind.feed(feed(&session(1), 1, "words")).await.ending));
         mind.exited().await;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", group(&home).as_raw_nonzero()));
         assert!(stat.is_err(), "{stat:?}");

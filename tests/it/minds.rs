@@ -173,7 +173,7 @@ impl Mind {
                     return Ended { ending, usage, heard, from_record, notices, alarms };
                 }
                 MindEvent::Notice { text } => notices.push(text),
-                MindEvent::Poisoned { reason } => alarms.push(reason),
+                MindEvent::Poisoned { reason, .. } => alarms.push(reason),
                 MindEvent::Exited { .. } | MindEvent::Pinged { .. } => {}
             }
         }

@@ -13,6 +13,8 @@ use crate::persona::session::Session;
 
 /// Behind the name of a file that was put aside.
 const ASIDE: &str = "archived";
+/// Behind the name of one that was put aside because it is not to be trusted.
+const QUARANTINED: &str = "quarantined";
 
 /// Puts aside the files of all sessions but this one.
 pub(super) fn put_aside_others(folders: &Folders, session: &Session, now: Millis) -> io::Result<()> {
@@ -29,8 +31,17 @@ pub(super) fn put_aside_others(folders: &Folders, session: &Session, now: Millis
 
 /// Puts a file aside: it bears the time from now on, by which it is removed one day.
 pub(super) fn put_aside(path: &Path, now: Millis) -> io::Result<()> {
+    rename(path, ASIDE, now)
+}
+
+/// Puts the file of a spoilt session aside; it is kept as long as any other.
+pub(super) fn quarantine(path: &Path, now: Millis) -> io::Result<()> {
+    rename(path, QUARANTINED, now)
+}
+
+fn rename(path: &Path, aside: &str, now: Millis) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{ASIDE}"));
+    name.push(format!(".{aside}"));
     fs::rename(path, &name)?;
     File::options()
         .append(true)
@@ -55,7 +66,7 @@ pub fn prune(config: &Config, persona: &PersonaId, before: Millis) -> io::Result
 }
 
 fn is_aside(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == ASIDE)
+    path.extension().is_some_and(|extension| extension == ASIDE || extension == QUARANTINED)
 }
 
 /// The files of all sessions, put aside or not.
@@ -111,8 +122,13 @@ mod tests {
             put_aside_others(&folders, &current, now).unwrap();
             assert_eq!(names(&folders), kept.union(&aside).cloned().collect());
         }
+        let spoilt = project.join("spoilt.jsonl");
+        fs::write(&spoilt, "words").unwrap();
+        quarantine(&spoilt, Millis(1_000)).unwrap();
+        assert!(names(&folders).contains("spoilt.jsonl.quarantined"));
+        put_aside_others(&folders, &current, Millis(9_000)).unwrap();
         assert_eq!(prune(&config, &eir(), Millis(1_000)).unwrap(), 0);
-        assert_eq!(prune(&config, &eir(), Millis(1_001)).unwrap(), 3);
+        assert_eq!(prune(&config, &eir(), Millis(1_001)).unwrap(), 4);
         assert_eq!(names(&folders), kept);
         assert_eq!(fs::read_to_string(project.join(format!("{}.jsonl", current.id))).unwrap(), "words");
     }

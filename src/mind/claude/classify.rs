@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::corpus::{self, Meaning};
 use super::wire::{Assistant, Outcome, Output, Retry};
-use crate::persona::Ending;
+use crate::persona::{Ending, RequestUsage, Usage};
 
 /// What was seen of a turn before its result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,9 +62,37 @@ pub(super) fn classify(outcome: &Outcome, seen: &Seen) -> Ending {
         .or_else(|| by_word(seen.error(), seen))
         .or_else(|| corpus::meaning(&outcome.text).and_then(|meaning| by_meaning(meaning, seen)))
         .unwrap_or_else(|| match seen.error() {
-            "invalid_request" => last("the API refused the request"),
+            "invalid_request" => Ending::Rejected { reason: "the API refused the request".to_owned() },
             _ => transient("the request failed", seen),
         })
+}
+
+/// Why a result shows that a session which was taken up again is spoilt: it gives results for which nothing was asked, or the
+/// API refuses a tool call that stands in it.
+pub(super) fn spoilt(outcome: &Outcome, ending: &Ending, usage: &Usage) -> Option<&'static str> {
+    let free = |request: &RequestUsage| request.prefix() + request.output == 0;
+    match ending {
+        Ending::Invalid { .. } if outcome.structured_output.is_none() => {
+            let empty = usage.requests.iter().all(free) && usage.money == Some(0.0);
+            empty.then_some("the resumed session gives empty results")
+        }
+        Ending::Rejected { .. } => {
+            let of_a_tool =
+                ["tool use", "tool_use", "tool_result"].iter().any(|word| outcome.text.contains(word));
+            of_a_tool.then_some("the API refuses a tool call that stands in the resumed session (400)")
+        }
+        Ending::Answered { .. }
+        | Ending::Transient { .. }
+        | Ending::Final { .. }
+        | Ending::Invalid { .. }
+        | Ending::Lost { .. }
+        | Ending::Died { .. }
+        | Ending::Stranded
+        | Ending::Refused { .. }
+        | Ending::TooLong
+        | Ending::Poisoned { .. }
+        | Ending::SessionGone { .. } => None,
+    }
 }
 
 fn reply(outcome: &Outcome) -> Option<String> {
@@ -110,7 +138,7 @@ fn by_status(outcome: &Outcome, seen: &Seen) -> Option<Ending> {
         529 => transient("the API is overloaded (529)", seen),
         500..=599 => transient("the API failed (5xx)", seen),
         400 if corpus::meaning(&outcome.text) == Some(Meaning::TooLong) => Ending::TooLong,
-        400 => last("the API refused the request (400)"),
+        400 => Ending::Rejected { reason: "the API refused the request (400)".to_owned() },
         404 => last("the API does not know the model (404)"),
         413 => last("the request was too large (413)"),
         _ => last("the API refused the request"),
@@ -185,6 +213,9 @@ mod tests {
             Ending::Answered { .. } => "answered",
             Ending::Transient { .. } => "transient",
             Ending::Final { .. } => "final",
+            Ending::Rejected { .. } => "rejected",
+            Ending::Died { .. } => "died",
+            Ending::Poisoned { .. } => "poisoned",
             Ending::Invalid { .. } => "invalid",
             Ending::Lost { .. } => "lost",
             Ending::Stranded => "stranded",
@@ -210,10 +241,10 @@ mod tests {
             (Some(400), "invalid_request", RECORDED[10], "too long"),
             (None, "invalid_request", RECORDED[10], "too long"),
             (Some(413), "invalid_request", RECORDED[11], "final"),
-            (Some(400), "unknown", RECORDED[12], "final"),
+            (Some(400), "unknown", RECORDED[12], "rejected"),
             (Some(404), "model_not_found", RECORDED[13], "final"),
             (None, "max_output_tokens", "API Error: the response exceeded the maximum", "final"),
-            (None, "invalid_request", "something new", "final"),
+            (None, "invalid_request", "something new", "rejected"),
             (None, "authentication_failed", "something new", "refused"),
             (None, "overloaded", "something new", "transient"),
             (Some(503), "unknown", "something new", "transient"),

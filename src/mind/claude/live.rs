@@ -9,10 +9,10 @@ use super::manner::{self, Manner};
 use super::owner::Owner;
 use super::process::{Ladder, Process, Start};
 use super::recover::{Recovery, recover, words};
-use super::transcript::{self, SessionFile, Transcript};
+use super::transcript::{self, SessionFile, Standing, Transcript};
 use super::turn::{TurnEnd, turn};
 use super::{Config, Resuming, archive, wire};
-use crate::conversation::{LineId, PersonaId};
+use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent};
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
@@ -56,6 +56,7 @@ impl Mind {
             match command {
                 MindCommand::Feed(feed) => self.feed(*feed).await,
                 MindCommand::Ping(feed) => self.ping(&feed).await,
+                MindCommand::Quarantine { session, now } => self.quarantine(session, now).await,
                 MindCommand::Stop(how) => {
                     self.end(Ladder::Asked(how)).await;
                 }
@@ -96,7 +97,7 @@ impl Mind {
             }
         }
         let ending = self.make_durable(&feed.session, ending).await;
-        if let Ending::SessionGone { .. } = &ending {
+        if let Ending::SessionGone { .. } | Ending::Poisoned { .. } = &ending {
             self.end_quietly(Ladder::Unusable).await;
         }
         let closed = self.process.is_none();
@@ -155,16 +156,46 @@ impl Mind {
             Ok(TakenUp::Answered(ending, usage)) => (ending, usage, true),
             Ok(TakenUp::Write(words)) => {
                 let (ending, usage) = self.think(feed.line, &words).await;
-                (ending, usage, false)
+                match self.salvaged(feed, &ending).await {
+                    Some(answered) => (answered, usage, true),
+                    None => (ending, usage, false),
+                }
             }
             Err(ending) => (ending, Usage::default(), false),
         }
     }
 
-    async fn take_up(&mut self, feed: &Feed) -> Result<TakenUp, Ending> {
-        if let Some((_, reason)) = self.poisoned.filter(|(session, _)| *session == feed.session.id) {
-            return Err(gone(reason));
+    /// The reply that stands in the file of a session which was spoilt in the middle of the turn, if one does.
+    async fn salvaged(&mut self, feed: &Feed, ending: &Ending) -> Option<Ending> {
+        let Ending::Poisoned { .. } = ending else { return None };
+        self.end_quietly(Ladder::Unusable).await;
+        let transcript = self.transcript(&feed.session).await.ok()??;
+        match transcript.standing(feed.line, &self.begun_with(&feed.session).1) {
+            Standing::Answered { reply, .. } => Some(Ending::Answered { reply: reply.to_string() }),
+            Standing::Unknown | Standing::Unanswered { .. } => None,
         }
+    }
+
+    /// The reply schema that a session was begun with, as text and as a value.
+    fn begun_with(&self, session: &Session) -> (String, Value) {
+        let recorded = self.folders.schema(session).filter(|_| self.config.resuming == Resuming::AsBegun);
+        let text = recorded.unwrap_or_else(|| self.schema.to_owned());
+        let value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        (text, value)
+    }
+
+    /// Ends the process and renames the session's file.
+    async fn quarantine(&mut self, session: Uuid, now: Millis) {
+        self.end_quietly(Ladder::Unusable).await;
+        if let Some(path) = transcript::find(&self.folders.config, session)
+            && let Err(error) = archive::quarantine(&path, now)
+        {
+            tracing::warn!(%error, "the file of a spoilt session could not be put aside");
+        }
+        self.tell(MindEvent::Exited { report: "its session is spoilt".to_owned() }).await;
+    }
+
+    async fn take_up(&mut self, feed: &Feed) -> Result<TakenUp, Ending> {
         let usable =
             |process: &Process| process.session == feed.session.id && !process.fed.contains(&feed.line);
         if self.process.as_ref().is_some_and(usable) {
@@ -177,29 +208,34 @@ impl Mind {
         self.end_quietly(Ladder::Asked(Stop::Idle)).await;
         self.prepare().await?;
         let transcript = self.transcript(&feed.session).await?;
-        let recorded =
-            self.folders.schema(&feed.session).filter(|_| self.config.resuming == Resuming::AsBegun);
-        let begun_with = recorded.as_deref().unwrap_or(self.schema);
-        let wanted = serde_json::from_str(begun_with).unwrap_or(Value::Null);
-        match recover(feed, transcript.as_ref(), &wanted) {
-            Recovery::Gone { reason } => Err(gone(&reason)),
-            Recovery::Poisoned { reason } => {
-                self.poison(feed.session.id, reason).await;
-                Err(gone(reason))
-            }
-            Recovery::Answered { reply, usage } => {
+        let (begun_with, wanted) = self.begun_with(&feed.session);
+        let spoilt = self.spoilt(&feed.session, transcript.as_ref());
+        if let Some(reason) = spoilt {
+            self.poison(feed.session.id, reason).await;
+        }
+        match (recover(feed, transcript.as_ref(), &wanted), spoilt) {
+            (Recovery::Gone { reason }, _) => Err(gone(&reason)),
+            (Recovery::Start { .. }, Some(reason)) => Err(poisoned(reason)),
+            (Recovery::Answered { reply, usage }, _) => {
                 let usage = Usage { requests: vec![usage], ..Usage::default() };
                 Ok(TakenUp::Answered(Ending::Answered { reply }, usage))
             }
-            Recovery::Start { opening, put_aside } => {
+            (Recovery::Start { opening, put_aside }, None) => {
                 if put_aside {
                     self.put_aside(feed)?;
                 }
-                let schema = if opening == Opening::Begin { self.schema } else { begun_with };
+                let schema = if opening == Opening::Begin { self.schema } else { &begun_with };
                 self.open(feed, opening, schema).await?;
                 Ok(TakenUp::Write(words(feed, transcript.as_ref()).to_owned()))
             }
         }
+    }
+
+    /// Why a session must not be asked any more, if so.
+    fn spoilt(&self, session: &Session, transcript: Option<&Transcript>) -> Option<&'static str> {
+        let known = self.poisoned.filter(|(spoilt, _)| *spoilt == session.id).map(|(_, reason)| reason);
+        let compacted = transcript.is_some_and(|transcript| transcript.compacted);
+        known.or_else(|| compacted.then_some("the session was compacted"))
     }
 
     /// Starts the process of a session, with all other sessions' files out of the way.
@@ -258,16 +294,16 @@ impl Mind {
                 if let Some(session) = self.process.as_ref().map(|process| process.session) {
                     self.poison(session, reason).await;
                 }
-                return gone(reason);
+                return poisoned(reason);
             }
             TurnEnd::Unknown => return gone("the CLI does not know the session"),
             TurnEnd::Stopped(how) => (Ladder::Asked(how), "it was stopped".to_owned()),
             TurnEnd::Silent => (Ladder::Silent, "it was silent".to_owned()),
             TurnEnd::Unreadable => (Ladder::Unusable, "its output could not be read".to_owned()),
-            TurnEnd::Ended if self.logged().contains("is already in use") => {
+            TurnEnd::Ended { .. } if self.logged().contains("is already in use") => {
                 (Ladder::Unusable, IN_USE.to_owned())
             }
-            TurnEnd::Ended => return self.died().await,
+            TurnEnd::Ended { heard } => return self.died(heard).await,
         };
         self.end_quietly(ladder).await;
         Ending::Lost { reason }
@@ -276,13 +312,14 @@ impl Mind {
     /// Forbids the session any further use, and raises the alarm.
     async fn poison(&mut self, session: Uuid, reason: &'static str) {
         self.poisoned = Some((session, reason));
-        self.tell(MindEvent::Poisoned { reason }).await;
+        self.tell(MindEvent::Poisoned { session, reason }).await;
     }
 
     /// The process closed its output in the middle of a turn.
-    async fn died(&mut self) -> Ending {
+    async fn died(&mut self, heard: bool) -> Ending {
         let report = self.end_quietly(Ladder::Unusable).await.unwrap_or_default();
-        Ending::Lost { reason: format!("the process ended in the middle: {report}") }
+        let reason = format!("the process ended in the middle: {report}");
+        if heard { Ending::Died { reason } } else { Ending::Lost { reason } }
     }
 
     /// What the process has written to its stderr.
@@ -381,18 +418,27 @@ pub(super) fn poison(output: &wire::Output, session: Uuid) -> Option<&'static st
 fn once_synced(ending: Ending, synced: Option<std::io::Result<()>>) -> Ending {
     let (answered, built_on) = match &ending {
         Ending::Answered { .. } => (true, true),
-        Ending::Transient { .. } | Ending::Final { .. } | Ending::Invalid { .. } | Ending::Stranded => {
-            (false, true)
-        }
-        Ending::Lost { .. } | Ending::Refused { .. } | Ending::TooLong | Ending::SessionGone { .. } => {
-            (false, false)
-        }
+        Ending::Transient { .. }
+        | Ending::Final { .. }
+        | Ending::Rejected { .. }
+        | Ending::Invalid { .. }
+        | Ending::Stranded => (false, true),
+        Ending::Lost { .. }
+        | Ending::Died { .. }
+        | Ending::Refused { .. }
+        | Ending::TooLong
+        | Ending::Poisoned { .. }
+        | Ending::SessionGone { .. } => (false, false),
     };
     match synced {
         None if answered => gone("the session's file is gone"),
         Some(Err(error)) if built_on => lost("the session's file could not be made durable")(error),
         None | Some(_) => ending,
     }
+}
+
+fn poisoned(reason: &str) -> Ending {
+    Ending::Poisoned { reason: reason.to_owned() }
 }
 
 fn gone(reason: &str) -> Ending {

@@ -30,6 +30,8 @@ pub(super) struct Process {
     group: Pid,
     /// Its session.
     pub(super) session: Uuid,
+    /// Whether it took up a session that was there.
+    pub(super) resumed: bool,
     /// The lines that were written to it.
     pub(super) fed: Vec<LineId>,
     /// Its session's file as it was when its last turn ended.
@@ -109,6 +111,7 @@ impl Process {
             child,
             group,
             session,
+            resumed: start.opening != Opening::Begin,
             fed: Vec::new(),
             file: None,
             logged,

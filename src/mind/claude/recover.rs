@@ -24,11 +24,6 @@ pub(super) enum Recovery {
         /// Whether the file is in the way of a new session and must be put aside first.
         put_aside: bool,
     },
-    /// The session must not be used, and the CLI was never to do what was done to it.
-    Poisoned {
-        /// What: a fixed phrase.
-        reason: &'static str,
-    },
     /// The session must not be used.
     Gone {
         /// Why: a phrase.
@@ -56,9 +51,6 @@ fn take_up(feed: &Feed, transcript: Option<&Transcript>, schema: &Value) -> Reco
             (false, found) => Recovery::Start { opening: Opening::Begin, put_aside: found.is_some() },
         };
     };
-    if transcript.compacted {
-        return Recovery::Poisoned { reason: "the session was compacted" };
-    }
     if feed.session.last_committed.is_some_and(|line| !transcript.holds(line)) {
         return gone("the session's file has lost the last committed line");
     }
@@ -172,10 +164,6 @@ mod tests {
     fn a_session_that_lost_or_mixed_up_lines_is_gone() {
         assert!(is_gone(&recover(&feed(Some(line(1)), true), Some(&file(&[-9, 2])), &Value::Null)));
         assert!(is_gone(&recover(&feed(None, false), Some(&file(&[2, 3])), &Value::Null)));
-        let mut compacted = file(&[-1]);
-        compacted.compacted = true;
-        let taken_up = recover(&feed(None, false), Some(&compacted), &Value::Null);
-        assert!(matches!(taken_up, Recovery::Poisoned { .. }), "{taken_up:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::classify::{Seen, classify};
+use super::classify::{Seen, classify, spoilt};
 use super::live::poison;
 use super::measure::Measured;
 use super::process::Process;
@@ -35,7 +35,10 @@ pub(super) enum TurnEnd {
     /// The output cannot be read.
     Unreadable,
     /// The process closed its output.
-    Ended,
+    Ended {
+        /// Whether it had heard the line.
+        heard: bool,
+    },
 }
 
 /// Writes the line and follows the output until the turn ends, and tells what it used; the process is left as it is.
@@ -71,7 +74,7 @@ async fn follow(
         let read = tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(MindCommand::Stop(_)) | None => return (TurnEnd::Stopped(Stop::Busy), None),
+                Some(MindCommand::Stop(_) | MindCommand::Quarantine { .. }) | None => return (TurnEnd::Stopped(Stop::Busy), None),
                 Some(MindCommand::Feed(feed) | MindCommand::Ping(feed)) => {
                     turned_away(feed.line, events).await;
                     continue;
@@ -87,7 +90,7 @@ async fn follow(
         };
         let output = match read {
             Ok(Some(bytes)) => wire::read(&bytes),
-            Ok(None) => return (TurnEnd::Ended, None),
+            Ok(None) => return (TurnEnd::Ended { heard: turn.progress.heard }, None),
             Err(_) => return (TurnEnd::Unreadable, None),
         };
         turn.measured.note(&output);
@@ -101,10 +104,20 @@ async fn follow(
             // A closed channel shows with the next command.
             let _ = events.send(MindEvent::Heard { line }).await;
         }
-        if let Some(end) = turn.take(output) {
-            return (end, usage);
+        if let Some(end) = turn.take(&output) {
+            return (looked_at(end, &output, process.resumed, usage.as_ref()), usage);
         }
     }
+}
+
+/// What a result says of a session that was taken up again.
+fn looked_at(end: TurnEnd, output: &Output, resumed: bool, usage: Option<&Usage>) -> TurnEnd {
+    let (TurnEnd::Classified(ending), Output::Result(outcome), Some(usage), true) =
+        (&end, output, usage, resumed)
+    else {
+        return end;
+    };
+    spoilt(outcome, ending, usage).map_or(end, TurnEnd::Poisoned)
 }
 
 async fn write(input: Option<&mut ChildStdin>, bytes: &[u8]) -> std::io::Result<usize> {
@@ -176,13 +189,13 @@ impl Turn {
         shown && !std::mem::replace(&mut self.progress.heard, true)
     }
 
-    fn take(&mut self, output: Output) -> Option<TurnEnd> {
-        if let Some(reason) = poison(&output, self.session) {
+    fn take(&mut self, output: &Output) -> Option<TurnEnd> {
+        if let Some(reason) = poison(output, self.session) {
             return Some(TurnEnd::Poisoned(reason));
         }
-        self.seen.note(&output);
+        self.seen.note(output);
         match output {
-            Output::Result(outcome) => self.result(&outcome),
+            Output::Result(outcome) => self.result(outcome),
             Output::Other => {
                 self.strange += 1;
                 None
@@ -192,7 +205,7 @@ impl Turn {
                 None
             }
             Output::Done { line } => {
-                self.progress.done |= line == self.line.0;
+                self.progress.done |= *line == self.line.0;
                 None
             }
             Output::Echo { .. }

@@ -105,6 +105,9 @@ struct Mind<S> {
     events: Sender<MindEvent>,
 }
 
+/// The report of a mind that was told to stop.
+const STOPPED: &str = "stopped";
+
 /// What is to be done with a line that was taken in.
 enum Taken {
     /// It was answered before.
@@ -123,7 +126,13 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
                     tokio::time::sleep(thinking).await;
                     self.tell(MindEvent::Pinged { usage }).await?;
                 }
-                MindCommand::Stop(_) => self.exited("stopped").await?,
+                MindCommand::Quarantine { session, now: _ } => {
+                    if let Err(error) = record::quarantine(&self.folder.join(format!("{session}.jsonl"))) {
+                        tracing::warn!(%error, "a spoilt record could not be put aside");
+                    }
+                    self.exited("spoilt").await?;
+                }
+                MindCommand::Stop(_) => self.exited(STOPPED).await?,
             }
         }
     }
@@ -197,7 +206,7 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
             biased;
             stopped = stop(&mut self.commands) => {
                 stopped?;
-                self.died(feed.line, "stopped").await
+                self.died(feed.line, STOPPED).await
             }
             () = thought => self.conclude(feed, record, scripted.outcome, scripted.usage).await,
         }
@@ -225,7 +234,8 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
     }
 
     async fn died(&mut self, line: LineId, report: &str) -> Result<(), Abandoned> {
-        let ending = Ending::Lost { reason: report.to_owned() };
+        let reason = report.to_owned();
+        let ending = if report == STOPPED { Ending::Lost { reason } } else { Ending::Died { reason } };
         let usage = Usage::default();
         self.tell(MindEvent::TurnEnded { line, ending, usage, from_record: false, closed: true }).await?;
         self.exited(report).await
@@ -258,7 +268,7 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
 async fn stop(commands: &mut Receiver<MindCommand>) -> Result<(), Abandoned> {
     loop {
         match commands.recv().await.ok_or(Abandoned)? {
-            MindCommand::Stop(_) => return Ok(()),
+            MindCommand::Stop(_) | MindCommand::Quarantine { .. } => return Ok(()),
             MindCommand::Feed(feed) | MindCommand::Ping(feed) => {
                 tracing::error!(line = %feed.line, "a line was fed beside another")
             }

@@ -98,6 +98,14 @@ impl Record {
     }
 }
 
+/// Puts a record aside that is not to be trusted, if there is one.
+pub(super) fn quarantine(path: &Path) -> io::Result<()> {
+    match std::fs::rename(path, path.with_extension("jsonl.quarantined")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
 /// Puts aside the records that lie beside this one, by rename.
 pub(super) fn put_aside_others(path: &Path) -> io::Result<()> {
     for entry in path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten() {

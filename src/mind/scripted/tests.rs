@@ -107,7 +107,10 @@ fn recorded(attempt: u32) -> MindEvent {
 
 fn lost(attempt: u32, reason: &str) -> [MindEvent; 2] {
     let report = reason.to_owned();
-    let ending = Ending::Lost { reason: report.clone() };
+    let ending = match reason {
+        "stopped" => Ending::Lost { reason: report.clone() },
+        _ => Ending::Died { reason: report.clone() },
+    };
     let usage = Usage::default();
     let ended = MindEvent::TurnEnded { line: line(attempt), ending, usage, from_record: false, closed: true };
     [ended, MindEvent::Exited { report }]

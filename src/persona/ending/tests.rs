@@ -20,6 +20,9 @@ fn ending(letter: char) -> Ending {
         'i' => Ending::Invalid { fault: reason() },
         'l' => Ending::Lost { reason: reason() },
         's' => Ending::Stranded,
+        'd' => Ending::Died { reason: reason() },
+        'q' => Ending::Rejected { reason: reason() },
+        'p' => Ending::Poisoned { reason: reason() },
         'r' => Ending::Refused { reason: reason() },
         'b' => Ending::TooLong,
         'g' => Ending::SessionGone { reason: reason() },
@@ -45,9 +48,11 @@ fn short(verdict: &Verdict) -> String {
         Verdict::Commit { .. } => "commit".to_owned(),
         Verdict::Again { after, .. } => format!("again {}", after.as_secs()),
         Verdict::Same { after, .. } => format!("same {}", after.as_secs()),
-        Verdict::NewGeneration { .. } => "new".to_owned(),
+        Verdict::NewGeneration { spoilt: false, .. } => "new".to_owned(),
+        Verdict::NewGeneration { spoilt: true, .. } => "spoilt, new".to_owned(),
         Verdict::Shorten { .. } => "shorten".to_owned(),
-        Verdict::Hold { .. } => "hold".to_owned(),
+        Verdict::Hold { spoilt: false, .. } => "hold".to_owned(),
+        Verdict::Hold { spoilt: true, .. } => "spoilt, hold".to_owned(),
         Verdict::StopAsking { .. } => "stop".to_owned(),
     }
 }
@@ -175,6 +180,33 @@ fn mixed_faults_do_not_add_generations() {
 }
 
 #[test]
+fn what_the_api_rejects_twice_spoils_the_session_and_in_the_next_one_is_held() {
+    check("qqa", "again 1, spoilt, new, commit");
+    check("qqq", "again 1, spoilt, new, spoilt, hold");
+    check("qf", "again 1, new");
+}
+
+#[test]
+fn a_poisoned_session_is_followed_by_one_alone() {
+    check("pa", "spoilt, new, commit");
+    check("pp", "spoilt, new, spoilt, hold");
+    check("bp", "new, spoilt, hold");
+}
+
+#[test]
+fn deaths_at_one_line_spoil_the_session_and_then_hold_the_line_with_ever_longer_waits() {
+    check(
+        "dddddddddd",
+        "same 0, same 1, same 2, same 4, spoilt, new, same 16, same 32, same 60, same 60, spoilt, hold",
+    );
+    check(
+        "ddddtddddi",
+        "same 0, same 1, same 2, same 4, again 2, same 8, same 16, same 32, same 60, again 0",
+    );
+    check("dldldldld", "same 0, same 1, same 2, same 4, same 8, same 16, same 32, same 60, spoilt, new");
+}
+
+#[test]
 fn a_refused_account_stops_the_asking() {
     check("r", "stop");
     check("tir", "again 2, again 0, stop");
@@ -201,16 +233,17 @@ fn a_new_generation_forgets_all_but_how_many_there_were() {
 #[test]
 fn the_reason_reaches_the_operators() {
     let (verdicts, _) = climb("fff".chars().map(ending));
-    assert_eq!(verdicts.last(), Some(&Verdict::Hold { reason: "f".to_owned() }));
+    assert_eq!(verdicts.last(), Some(&Verdict::Hold { reason: "f".to_owned(), spoilt: false }));
     assert_eq!(verdict(ending('r'), &Troubles::default()), Verdict::StopAsking { reason: "r".to_owned() });
 }
 
 fn any_troubles() -> impl Strategy<Value = Troubles> {
     let count = || prop_oneof![0..6_u32, Just(u32::MAX)];
-    (count(), count(), 0..2_u32, 0..3_u32, 0..4_u32, prop::option::of("[a-z]{1,3}")).prop_map(
-        |(transient, lost, finals, invalid, generations, fault)| Troubles {
+    (count(), count(), 0..2_u32, 0..3_u32, 0..4_u32, 0..5_u32, prop::option::of("[a-z]{1,3}")).prop_map(
+        |(transient, lost, finals, invalid, generations, deaths, fault)| Troubles {
             transient,
             lost,
+            deaths,
             finals,
             invalid,
             generations,
@@ -221,7 +254,7 @@ fn any_troubles() -> impl Strategy<Value = Troubles> {
 
 proptest! {
     #[test]
-    fn a_ladder_of_its_own_faults_leads_out(endings in prop::collection::vec("[fibg]", 16..17)) {
+    fn a_ladder_of_its_own_faults_leads_out(endings in prop::collection::vec("[fibgqp]", 16..17)) {
         let endings: Vec<Ending> = endings.iter().flat_map(|e| e.chars()).map(ending).collect();
         let (verdicts, _) = climb(endings);
         let held = matches!(verdicts.last(), Some(Verdict::Hold { .. } | Verdict::Shorten { .. }));
@@ -230,14 +263,21 @@ proptest! {
     }
 
     #[test]
-    fn outages_between_do_not_lengthen_the_ladder(word in "[tlsfibg]{0,200}") {
+    fn outages_between_do_not_lengthen_the_ladder(word in "[tlsfibgqp]{0,200}") {
         let own = |letters: &str| letters.chars().filter(|c| !"tls".contains(*c)).count();
         let (verdicts, _) = climb(word.chars().map(ending));
         prop_assert!(own(&word[..verdicts.len()]) <= 16);
     }
 
     #[test]
-    fn every_delay_is_capped(letter in "[tlsfi]", asked in prop::option::of(any::<u64>()), before in any_troubles()) {
+    fn deaths_lead_out_of_a_ladder_by_themselves(word in "[dls]{0,200}") {
+        let (verdicts, _) = climb(word.chars().map(ending));
+        let deaths = word[..verdicts.len()].chars().filter(|letter| *letter == 'd').count();
+        prop_assert!(deaths <= 2 * DEATHS as usize);
+    }
+
+    #[test]
+    fn every_delay_is_capped(letter in "[tlsdqfi]", asked in prop::option::of(any::<u64>()), before in any_troubles()) {
         let ending = match letter.as_str() {
             "t" => transient_ending(asked),
             other => ending(other.chars().next().unwrap()),
@@ -256,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn at_most_three_generations_a_turn(before in any_troubles(), letter in "[tlsfibgr]") {
+    fn at_most_three_generations_a_turn(before in any_troubles(), letter in "[tlsdqpfibgr]") {
         let next = verdict(ending(letter.chars().next().unwrap()), &before);
         if let Verdict::NewGeneration { troubles, .. } = next {
             prop_assert!(troubles.generations <= GONE_GENERATIONS);

@@ -39,10 +39,16 @@ pub(in crate::store) struct NumberForm {
 pub(in crate::store) struct TroublesForm {
     pub(in crate::store) transient: u32,
     pub(in crate::store) lost: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(in crate::store) deaths: u32,
     pub(in crate::store) finals: u32,
     pub(in crate::store) invalid: u32,
     pub(in crate::store) generations: u32,
     pub(in crate::store) fault: Option<String>,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 fn is_nothing(amount: &u64) -> bool {
@@ -67,7 +73,7 @@ pub(in crate::store) struct TurnForm {
 
 impl From<OpenTurn> for TurnForm {
     fn from(turn: OpenTurn) -> Self {
-        let Troubles { transient, lost, finals, invalid, generations, fault } = turn.troubles;
+        let Troubles { transient, lost, deaths, finals, invalid, generations, fault } = turn.troubles;
         Self {
             id: Id(turn.id.0),
             lane: LaneForm::from(&turn.lane),
@@ -76,14 +82,14 @@ impl From<OpenTurn> for TurnForm {
             not_before: turn.not_before.0,
             as_of: turn.as_of.0,
             spent: turn.spent.0,
-            troubles: TroublesForm { transient, lost, finals, invalid, generations, fault },
+            troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, fault },
         }
     }
 }
 
 impl From<TurnForm> for OpenTurn {
     fn from(form: TurnForm) -> Self {
-        let TroublesForm { transient, lost, finals, invalid, generations, fault } = form.troubles;
+        let TroublesForm { transient, lost, deaths, finals, invalid, generations, fault } = form.troubles;
         Self {
             id: TurnId(form.id.0),
             lane: form.lane.into(),
@@ -92,7 +98,7 @@ impl From<TurnForm> for OpenTurn {
             not_before: Millis(form.not_before),
             as_of: Millis(form.as_of),
             spent: Usd(form.spent),
-            troubles: Troubles { transient, lost, finals, invalid, generations, fault },
+            troubles: Troubles { transient, lost, deaths, finals, invalid, generations, fault },
         }
     }
 }

@@ -142,7 +142,9 @@ async fn transient_where_nothing_listens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn final_for_what_the_api_will_never_take() {
     tokio::join!(
-        check(Answer::error(400, "invalid_request_error", "messages: nope"), last),
+        check(Answer::error(400, "invalid_request_error", "messages: nope"), |ending| {
+            matches!(ending, Ending::Rejected { .. })
+        }),
         check(Answer::error(404, "not_found_error", "model: nope"), last),
         check(Answer::error(413, "request_too_large", "Request exceeds the maximum size"), last),
     );

@@ -3,6 +3,7 @@
 mod care;
 mod endings;
 mod recovery;
+mod spoilt;
 mod stranded;
 mod words;
 

@@ -74,7 +74,7 @@ async fn killed_while(hold: fn(Gate, Box<Answer>) -> Answer, kill: fn(&Home)) {
     api.wait_for(2).await;
     kill(&home);
     let lost = mind.turn_end(line(2)).await;
-    assert!(matches!(lost.ending, Ending::Lost { .. }), "{lost:?}");
+    assert!(matches!(lost.ending, Ending::Lost { .. } | Ending::Died { .. }), "{lost:?}");
     mind.exited().await;
     let again = mind.feed(feed(&session, 2, "[mail]\ntwo;")).await;
     assert_eq!((again.said().as_str(), again.heard), ("echo [mail]\ntwo;", true));
@@ -157,7 +157,7 @@ async fn feed_under_fire(
             continue;
         }
         let ended = ended.unwrap();
-        if !matches!(ended.ending, Ending::Lost { .. }) {
+        if !matches!(ended.ending, Ending::Lost { .. } | Ending::Died { .. }) {
             return ended.said();
         }
     }

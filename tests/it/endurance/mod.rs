@@ -16,4 +16,5 @@ mod memory;
 mod outage;
 mod places;
 mod rooms;
+mod spoilt;
 mod wire;

@@ -59,7 +59,12 @@ while IFS= read -r line; do
     limit-as-success) heard; result '"result":"You'"'"'ve hit your limit · resets 3pm (UTC)"' ;;
     too-long-as-success) heard; result '"result":"Prompt is too long"' ;;
     changes-session) init 00000000-0000-4000-8000-000000000001; silence ;;
-    compacts) heard; echo '{"type":"system","subtype":"compact_boundary"}'; answer ;;
+    compacts) heard; echo '{"type":"system","subtype":"compact_boundary"}'; silence ;;
+    compacts-after-writing)
+        heard
+        answer >/dev/null
+        echo '{"type":"system","subtype":"compact_boundary"}' | tee -a "$file"
+        silence ;;
     compacts-later) heard; answer; echo '{"type":"system","subtype":"compact_boundary"}' ;;
     compacts-once)
         heard
@@ -71,6 +76,11 @@ while IFS= read -r line; do
             echo '{"type":"system","subtype":"compact_boundary"}'
             silence
         fi ;;
+    dies-in-its-first-session)
+        heard
+        [ -e "$HOME/first" ] || echo "$session" >"$HOME/first"
+        if grep -q "$session" "$HOME/first"; then echo died >>"$HOME/deaths"; exit 3; fi
+        answer ;;
     no-file) heard; rm "$file"; result "\"structured_output\":$output" ;;
     no-durable-file) heard; ln -sf /proc/self/status "$file"; result "\"structured_output\":$output" ;;
     *) heard; silence ;;

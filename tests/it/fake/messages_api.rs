@@ -31,6 +31,8 @@ pub(crate) enum Answer {
     Text(String),
     /// Any other tool.
     Tool(&'static str, Value),
+    /// No content, and no tokens counted.
+    Nothing,
     /// No content and this reason to stop.
     Stopped(&'static str),
     /// Text and then this reason to stop.
@@ -273,9 +275,22 @@ fn stream(answer: Answer, model: &str, usage: &Value) -> Vec<Part> {
     let message = json!({"id": format!("msg_{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &unique())),
         "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": null,
         "stop_sequence": null, "usage": usage});
+    if matches!(answer, Answer::Nothing) {
+        return nothing(message);
+    }
     let mut parts = vec![event("message_start", json!({"message": message}))];
     content(answer, &mut parts);
     parts
+}
+
+fn nothing(mut message: Value) -> Vec<Part> {
+    message["usage"] = json!({"input_tokens": 0, "output_tokens": 0});
+    let delta = json!({"stop_reason": "end_turn", "stop_sequence": null});
+    vec![
+        event("message_start", json!({"message": message})),
+        event("message_delta", json!({"delta": delta, "usage": {"output_tokens": 0}})),
+        event("message_stop", json!({})),
+    ]
 }
 
 /// Bytes that never come twice.
@@ -306,7 +321,9 @@ fn content(answer: Answer, parts: &mut Vec<Part>) {
             let at = parts.len().saturating_sub(2);
             parts.insert(at, Part::Wait(gate));
         }
-        Answer::Held(..) | Answer::Error { .. } | Answer::Stall => unreachable!("given before the stream"),
+        Answer::Held(..) | Answer::Error { .. } | Answer::Stall | Answer::Nothing => {
+            unreachable!("given before the stream")
+        }
     }
 }
 

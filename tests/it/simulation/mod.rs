@@ -16,6 +16,7 @@ mod put_out;
 mod release;
 mod rooms;
 mod sending;
+mod spoilt;
 mod stage;
 mod start_lines;
 mod states;

@@ -149,11 +149,18 @@ impl World {
 
     /// How many records of a Persona's sessions go on, and how many are put aside.
     pub(crate) fn records(&self, who: &str) -> (usize, usize) {
+        (self.named(who, ".jsonl"), self.named(who, ".archived"))
+    }
+
+    /// How many records of a Persona's sessions are put aside as spoilt.
+    pub(crate) fn quarantined(&self, who: &str) -> usize {
+        self.named(who, ".quarantined")
+    }
+
+    fn named(&self, who: &str, end: &str) -> usize {
         let folder = std::fs::read_dir(self.folder.path().join("minds").join(who)).expect("her folder");
-        let names: Vec<String> =
-            folder.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-        let aside = names.iter().filter(|name| name.ends_with(".archived")).count();
-        (names.len() - aside, aside)
+        let names = folder.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(end)).count()
     }
 
     /// The minds' records of their sessions are gone.
