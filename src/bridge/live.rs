@@ -13,6 +13,7 @@ use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::places::Wish;
+use crate::persona::probe::shows_access;
 use crate::persona::{Ending, MindState, Usage};
 
 /// A Persona's life.
@@ -95,11 +96,13 @@ impl Live {
         Ok(())
     }
 
-    /// An operator wants her asked again.
+    /// An operator wants her asked again, or the account that was refused is taken.
     fn ask_if_told(&mut self) {
         let told =
             self.shared.bells.get(&self.id).is_some_and(|bell| bell.ask.swap(false, Ordering::Relaxed));
-        if told {
+        let bell = self.shared.bells.get(&self.id);
+        let taken = bell.is_some_and(|bell| bell.taken.swap(false, Ordering::Relaxed));
+        if told || (taken && self.refused.is_some()) {
             self.refused = None;
             self.turns.asks_again();
         }
@@ -270,11 +273,18 @@ impl Live {
                 }
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
+                    let has_access = !from_record && shows_access(&ending);
                     self.refused = self.turns.finish(ending, &usage).await?;
+                    if self.refused.is_some() {
+                        self.shared.account_refused();
+                    } else if has_access {
+                        self.shared.account_taken().await?;
+                    }
                     self.close_if_spent().await?;
                 }
             }
             Some(MindEvent::Pinged { usage }) => self.pinged(&usage).await?,
+            Some(MindEvent::Probed { .. }) => {}
             Some(MindEvent::Exited { report }) => {
                 tracing::debug!(persona = %self.id, report, "mind closed");
                 self.state = MindState::Closed;

@@ -129,6 +129,7 @@ mod memories;
 pub mod minds;
 pub mod orders;
 mod presence;
+mod probe;
 mod readiness;
 mod receive;
 mod reconcile;

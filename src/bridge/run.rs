@@ -13,7 +13,9 @@ use super::deliver::Deliver;
 use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, Mind, PersonaConfig};
-use super::{desk, identities, invites, orders, presence, receive, reconcile, rooms, silence, states, tally};
+use super::{
+    desk, identities, invites, orders, presence, probe, receive, reconcile, rooms, silence, states, tally,
+};
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
 use crate::homeserver::client::Client;
@@ -90,20 +92,24 @@ pub async fn run(parts: Parts) -> Result<(), BridgeError> {
             let name = format!("mind of {}", persona.persona.id);
             let live = Live::new(shared.clone(), persona, handle)?;
             lives.spawn(async move { live.run().await });
-            let done = shared.drained.clone();
-            // A mind ends when its Persona's loop has dropped the handle; never before that.
-            spawn(&mut tasks, &name, async move {
-                life.await;
-                done.cancelled().await;
-                Ok(())
-            });
+            spawn(&mut tasks, &name, lives_until_drained(shared.clone(), life));
         }
+        let (handle, life) = minds(&probe::account(&shared.config));
+        spawn(&mut tasks, "probe", probe::run(shared.clone(), handle));
+        spawn(&mut tasks, "mind of the account", lives_until_drained(shared.clone(), life));
         shared.poke(super::shared::Poke::All);
         shared.readiness.clear("start");
         tracing::info!("ready");
     }
     let ended = live(&shared, &mut tasks, &mut lives).await;
     leave(&shared, &mut tasks, &mut lives, ended).await
+}
+
+/// A mind ends when its handle is dropped; never before that.
+async fn lives_until_drained(shared: Arc<Shared>, life: BoxFuture<'static, ()>) -> Result<(), BridgeError> {
+    life.await;
+    shared.drained.cancelled().await;
+    Ok(())
 }
 
 /// The ear listens and accepts durably before anything else.

@@ -23,6 +23,7 @@ use crate::homeserver::content;
 use crate::homeserver::event::REQUEST_KEY;
 use crate::persona::budget::day_of;
 use crate::persona::places::Wish;
+use crate::persona::probe::Access;
 use crate::persona::{Brake, LaneMail};
 use crate::store::{NewSay, Store, StoreError, Waiting};
 
@@ -65,6 +66,8 @@ pub(crate) struct Bell {
     pub(crate) close: AtomicBool,
     /// An operator wants her asked again although her account was refused.
     pub(crate) ask: AtomicBool,
+    /// The account is taken again.
+    pub(crate) taken: AtomicBool,
 }
 
 /// Shared by all tasks of one bridge.
@@ -78,6 +81,10 @@ pub(crate) struct Shared {
     pub(crate) slots: Slots,
     brake: Mutex<Brake>,
     spend: Mutex<Spend>,
+    /// What is known of the account.
+    access: Mutex<Access>,
+    /// The account was refused, or is taken again.
+    pub(crate) refusals: Notify,
     /// Until when the API has asked somebody to wait.
     limit: Mutex<Millis>,
     pub(crate) tally: Arc<Tally>,
@@ -137,6 +144,8 @@ impl Shared {
         let shared = Self {
             brake: Mutex::default(),
             spend: Mutex::new(Spend::of_ledger(&store.ledger(day_of(clock.now()))?, clock.now())),
+            access: Mutex::default(),
+            refusals: Notify::new(),
             limit: Mutex::default(),
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
@@ -247,6 +256,29 @@ impl Shared {
     /// What is spent today.
     pub(crate) fn spend(&self) -> MutexGuard<'_, Spend> {
         self.spend.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of the account.
+    pub(crate) fn access(&self) -> MutexGuard<'_, Access> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The account was refused to somebody.
+    pub(crate) fn account_refused(&self) {
+        self.access().refused(self.clock.now());
+        self.refusals.notify_one();
+    }
+
+    /// The API takes the account: whoever was held because it did not goes on.
+    pub(crate) async fn account_taken(&self) -> Result<(), BridgeError> {
+        if !self.access().taken() {
+            return Ok(());
+        }
+        self.refusals.notify_one();
+        self.bells.values().for_each(|bell| bell.taken.store(true, Ordering::Relaxed));
+        self.wake_all();
+        let key = format!("account:{}", self.clock.now().0);
+        self.note(&key, "the API takes the account again: whoever was not asked any more goes on").await
     }
 
     /// The API asks to wait until then; answers whether no such wait is known that still lasts.

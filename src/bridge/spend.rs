@@ -29,7 +29,7 @@ impl Spend {
         for entry in entries {
             let money = match &entry.kind {
                 EntryKind::Request(request) => request.money,
-                EntryKind::Ping { money, .. } => *money,
+                EntryKind::Ping { money, .. } | EntryKind::Probe { money, .. } => *money,
                 EntryKind::Warmth { .. } | EntryKind::Begun { .. } => None,
             };
             spend.add(&entry.persona, money.unwrap_or_default(), entry.at);

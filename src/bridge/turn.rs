@@ -426,7 +426,7 @@ impl Turns {
         let id = &self.persona.persona.id;
         let text = format!(
             "{id} is not asked any more: {reason}. Mend the account or the credential, then run `persona-bridge release`, or \
-             restart the bridge where [mind.claude] was changed"
+             restart the bridge where [mind.claude] was changed; it is tried again by itself every 15 minutes"
         );
         if self.shared.readiness.say(&mind_key(id), &text) {
             let key = format!("refused:{id}:{}", self.shared.clock.now().0);

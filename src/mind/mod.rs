@@ -30,6 +30,9 @@ pub enum MindCommand {
     /// Read the session's prefix once, in a fork of it that is thrown away, so that the cache keeps it; the session and its
     /// process, if one lives, stay as they are. Answered by [`MindEvent::Pinged`].
     Ping(Box<Feed>),
+    /// Ask once in a session of its own, which is thrown away with its folder: without doctrine, tools and reply schema, and
+    /// with one request at most. Only for a mind that has no session else. Answered by [`MindEvent::Probed`].
+    Probe(Box<Feed>),
     /// End the process, if one lives, and put the session's file aside as one that is not to be trusted; answered by
     /// [`MindEvent::Exited`] in any case.
     Quarantine {
@@ -99,6 +102,13 @@ pub enum MindEvent {
     /// A ping is over.
     Pinged {
         /// What it used; no request where it did not reach the API.
+        usage: Usage,
+    },
+    /// A probe is over.
+    Probed {
+        /// How.
+        ending: Ending,
+        /// What it used.
         usage: Usage,
     },
     /// No process lives any more.

@@ -9,6 +9,7 @@ pub mod ending;
 pub mod lanes;
 pub mod memory;
 pub mod places;
+pub mod probe;
 pub mod session;
 pub mod state;
 pub mod usage;

@@ -68,6 +68,7 @@ async fn stand_in(role: &str) {
             Some(
                 MindEvent::Exited { .. }
                 | MindEvent::Pinged { .. }
+                | MindEvent::Probed { .. }
                 | MindEvent::Poisoned { .. }
                 | MindEvent::Notice { .. },
             ) => {}

@@ -159,6 +159,16 @@ impl Mind {
         }
     }
 
+    /// Probes and waits for how that ended and what it used.
+    pub(crate) async fn probe(&mut self, feed: Feed) -> (Ending, Usage) {
+        self.send(MindCommand::Probe(Box::new(feed))).await;
+        loop {
+            if let MindEvent::Probed { ending, usage } = self.event().await {
+                return (ending, usage);
+            }
+        }
+    }
+
     /// Waits for the end of a line's turn.
     pub(crate) async fn turn_end(&mut self, wanted: LineId) -> Ended {
         let (mut heard, mut notices, mut alarms) = (false, Vec::new(), Vec::new());
@@ -174,7 +184,7 @@ impl Mind {
                 }
                 MindEvent::Notice { text } => notices.push(text),
                 MindEvent::Poisoned { reason, .. } => alarms.push(reason),
-                MindEvent::Exited { .. } | MindEvent::Pinged { .. } => {}
+                MindEvent::Exited { .. } | MindEvent::Pinged { .. } | MindEvent::Probed { .. } => {}
             }
         }
     }

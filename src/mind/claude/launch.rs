@@ -179,7 +179,9 @@ pub(super) fn arguments(
         all.extend(["--effort".into(), OsString::from(effort)]);
     }
     all.extend(["--system-prompt-file".into(), folders.prompt(session).into_os_string()]);
-    all.extend(["--json-schema".into(), OsString::from(schema)]);
+    if !schema.is_empty() {
+        all.extend(["--json-schema".into(), OsString::from(schema)]);
+    }
     let flag = if opening == Opening::Begin { "--session-id" } else { "--resume" };
     all.extend([flag.into(), OsString::from(session.id.to_string())]);
     if let Opening::Fork(id) = opening {

@@ -1,5 +1,7 @@
 //! The one task of a Persona's mind: it owns at most one process and takes one command after the other.
 
+mod beside;
+
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender};
 use uuid::Uuid;
@@ -56,6 +58,7 @@ impl Mind {
             match command {
                 MindCommand::Feed(feed) => self.feed(*feed).await,
                 MindCommand::Ping(feed) => self.ping(&feed).await,
+                MindCommand::Probe(feed) => self.probe(&feed).await,
                 MindCommand::Quarantine { session, now } => self.quarantine(session, now).await,
                 MindCommand::Stop(how) => {
                     self.end(Ladder::Asked(how)).await;
@@ -105,49 +108,6 @@ impl Mind {
         if closed {
             self.tell(MindEvent::Exited { report: "no process is left after the turn".to_owned() }).await;
         }
-    }
-
-    /// Asks a fork of the session once and throws it away; the session's own file and process are not touched.
-    async fn ping(&mut self, feed: &Feed) {
-        let fork = Uuid::new_v5(&feed.session.id, feed.line.0.as_bytes());
-        let (usage, stopped) = match self.ask_fork(feed, fork).await {
-            Ok((TurnEnd::Stopped(how), usage)) => (usage, Some(how)),
-            Ok((_, usage)) => (usage, None),
-            Err(ending) => {
-                tracing::debug!(?ending, "a ping did not reach the API");
-                (Usage::default(), None)
-            }
-        };
-        if let Some(path) = transcript::find(&self.folders.config, fork)
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::warn!(%error, "the fork of a ping could not be removed");
-        }
-        self.tell(MindEvent::Pinged { usage }).await;
-        if let Some(how) = stopped {
-            self.end(Ladder::Asked(how)).await;
-        }
-    }
-
-    async fn ask_fork(&mut self, feed: &Feed, fork: Uuid) -> Result<(TurnEnd, Usage), Ending> {
-        self.prepare().await?;
-        let owner = self.owner.as_ref().ok_or_else(|| Ending::Lost { reason: "no owner".to_owned() })?;
-        let session = &feed.session;
-        let recorded = self.folders.schema(session);
-        let schema = recorded.as_deref().unwrap_or(self.schema);
-        let manner = Manner::of(&session.fingerprint, &self.config);
-        let start = Start { session, manner: &manner, opening: Opening::Fork(fork), schema };
-        let process = Process::start(&self.config, &self.folders, owner, start).await;
-        let mut process = process.map_err(lost("the guard's start"))?;
-        let bytes = wire::user_line(feed.line, &feed.whole);
-        let silence = self.config.silence;
-        let ended = turn(&mut process, feed.line, &bytes, silence, &mut self.commands, &self.events).await;
-        process.end(Ladder::Asked(Stop::Idle)).await;
-        if let Some(process) = &self.process {
-            // The record names the child that stays.
-            let _ = owner.started(process.group());
-        }
-        Ok(ended)
     }
 
     /// Feeds the line once; tells how it ended, what it used, and whether that was read from the session's file.

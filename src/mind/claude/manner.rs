@@ -37,6 +37,15 @@ impl Manner {
         }
     }
 
+    /// As it is configured now, for one request of a session that is thrown away.
+    pub(super) fn of_a_probe(config: &Config) -> Self {
+        let mut manner = Self { effort: None, ..Self::configured(config) };
+        // The last word on a matter counts.
+        manner.argv.extend(["--max-turns", "1", "--no-session-persistence"].map(str::to_owned));
+        manner.environment.insert("CLAUDE_CODE_MAX_RETRIES".to_owned(), "0".to_owned());
+        manner
+    }
+
     /// As a session was begun; where its fingerprint does not tell, as it is configured now.
     pub(super) fn of(begun_with: &Fingerprint, config: &Config) -> Self {
         let now = Self::configured(config);

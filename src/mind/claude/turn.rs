@@ -75,7 +75,7 @@ async fn follow(
             biased;
             command = commands.recv() => match command {
                 Some(MindCommand::Stop(_) | MindCommand::Quarantine { .. }) | None => return (TurnEnd::Stopped(Stop::Busy), None),
-                Some(MindCommand::Feed(feed) | MindCommand::Ping(feed)) => {
+                Some(MindCommand::Feed(feed) | MindCommand::Ping(feed) | MindCommand::Probe(feed)) => {
                     turned_away(feed.line, events).await;
                     continue;
                 }

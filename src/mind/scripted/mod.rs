@@ -126,6 +126,18 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
                     tokio::time::sleep(thinking).await;
                     self.tell(MindEvent::Pinged { usage }).await?;
                 }
+                MindCommand::Probe(feed) => {
+                    let Scripted { thinking, usage, outcome } = (self.script)(&feed.whole, self.thoughts);
+                    tokio::time::sleep(thinking).await;
+                    let ending = match outcome {
+                        Outcome::Ends(ending) => ending,
+                        Outcome::Usual => answered("{}".to_owned()),
+                        Outcome::Stalls | Outcome::Dies | Outcome::DiesAnswered => {
+                            Ending::Lost { reason: "died".to_owned() }
+                        }
+                    };
+                    self.tell(MindEvent::Probed { ending, usage }).await?;
+                }
                 MindCommand::Quarantine { session, now: _ } => {
                     if let Err(error) = record::quarantine(&self.folder.join(format!("{session}.jsonl"))) {
                         tracing::warn!(%error, "a spoilt record could not be put aside");
@@ -269,7 +281,7 @@ async fn stop(commands: &mut Receiver<MindCommand>) -> Result<(), Abandoned> {
     loop {
         match commands.recv().await.ok_or(Abandoned)? {
             MindCommand::Stop(_) | MindCommand::Quarantine { .. } => return Ok(()),
-            MindCommand::Feed(feed) | MindCommand::Ping(feed) => {
+            MindCommand::Feed(feed) | MindCommand::Ping(feed) | MindCommand::Probe(feed) => {
                 tracing::error!(line = %feed.line, "a line was fed beside another")
             }
         }

@@ -30,6 +30,8 @@ pub struct Sum {
     pub unpriced: u64,
     /// Pings that kept the cache warm; their tokens and money are in the sums.
     pub pings: u64,
+    /// Questions whether a refused account is taken again; their tokens and money are in the sums.
+    pub probes: u64,
     /// What pings were worth beyond their price, over idle periods in which they were.
     pub saved: Usd,
     /// What pings cost beyond their worth, over the other idle periods.
@@ -63,6 +65,10 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
             }
             EntryKind::Ping { tokens, money, .. } => {
                 sum.pings += 1;
+                sum.used(tokens, *money);
+            }
+            EntryKind::Probe { tokens, money, .. } => {
+                sum.probes += 1;
                 sum.used(tokens, *money);
             }
             EntryKind::Warmth { paid, saved, .. } => {

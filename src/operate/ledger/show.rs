@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
-/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}, "rss"}}}`; money in USD, times in milliseconds
+/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds
 /// since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
@@ -34,6 +34,7 @@ fn of(sum: &Sum) -> Value {
         "unpriced": sum.unpriced,
         "refreshes": sum.refreshes,
         "pings": { "count": sum.pings, "saved": sum.saved.dollars(), "lost": sum.lost.dollars() },
+        "probes": sum.probes,
         "rss": sum.resident,
     })
 }
@@ -72,6 +73,9 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
     let _ = writeln!(text, "  refresh {}", or_none(&refreshes.collect::<Vec<_>>()));
     if sum.resident > 0 {
         let _ = writeln!(text, "  memory  {} MiB at most", sum.resident >> 20);
+    }
+    if sum.probes > 0 {
+        let _ = writeln!(text, "  probes  {} of a refused account", sum.probes);
     }
     if sum.pings > 0 {
         let _ = writeln!(text, "  pings   {}, which saved {} and lost {}", sum.pings, sum.saved, sum.lost);

@@ -68,6 +68,15 @@ fn pings_are_weighed_by_idle_period() {
 }
 
 #[test]
+fn probes_are_counted_by_themselves() {
+    let probe = |answered| EntryKind::Probe { tokens: Tokens::default(), money: Some(Usd(4)), answered };
+    let ledger = sum(&[false, true].map(|answered| entry("ACCOUNT", 1, probe(answered))), Millis(0));
+    let sum = &ledger.personas[&PersonaId("ACCOUNT".into())];
+    assert_eq!((sum.probes, sum.money, sum.turns, sum.requests), (2, Usd(8), 0, 0));
+    assert!(text(&ledger).contains("  probes  2 of a refused account\n"));
+}
+
+#[test]
 fn it_reads_as_text() {
     let expected = "\
 brage: 1 turns, 1 requests, 0.0020 USD
@@ -100,6 +109,7 @@ fn it_reads_as_json() {
         "unpriced": 0,
         "refreshes": {},
         "pings": {"count": 0, "saved": 0.0, "lost": 0.0},
+        "probes": 0,
         "rss": 200 << 20,
     });
     assert_eq!(found["personas"]["brage"], expected);

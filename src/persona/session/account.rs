@@ -76,8 +76,7 @@ impl Account {
     /// Counts a ping that ended at a time: its tokens, and what it cost where the price is known.
     pub fn pinged(&mut self, usage: &Usage, now: Millis, prices: &Prices) -> Option<(Tokens, Option<Usd>)> {
         let request = usage.requests.first()?;
-        let tokens = tokens(request);
-        let known = prices.find(&request.model).map(|price| price.cost(&tokens));
+        let (tokens, known) = usage.first_paid(prices)?;
         let cost = known.unwrap_or_else(|| Price::unknown(&request.model).cost(&tokens));
         self.meter.ping(cost);
         self.used = Some(now);
@@ -165,6 +164,15 @@ impl Account {
             first_token: None,
             rss: attempt.usage.resident,
         }
+    }
+}
+
+impl Usage {
+    /// The tokens of the first request, and what they cost where the price is known; none where nothing was asked.
+    pub fn first_paid(&self, prices: &Prices) -> Option<(Tokens, Option<Usd>)> {
+        let request = self.requests.first()?;
+        let tokens = tokens(request);
+        Some((tokens, prices.find(&request.model).map(|price| price.cost(&tokens))))
     }
 }
 

@@ -65,6 +65,15 @@ pub enum EntryKind {
         /// What it cost, where the model's price is known.
         money: Option<Usd>,
     },
+    /// An account that had been refused was asked about.
+    Probe {
+        /// What that used.
+        tokens: Tokens,
+        /// What it cost, where the model's price is known.
+        money: Option<Usd>,
+        /// Whether the account is taken again.
+        answered: bool,
+    },
     /// An idle period with pings is over.
     Warmth {
         /// The generation of the session.

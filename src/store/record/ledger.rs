@@ -23,6 +23,7 @@ pub(in crate::store) struct EntryForm {
 enum EntryKindForm {
     Request(Box<RequestForm>),
     Ping { generation: u32, tokens: TokensForm, nanodollars: Option<u64> },
+    Probe { tokens: TokensForm, nanodollars: Option<u64>, answered: bool },
     Warmth { generation: u32, pings: u32, paid: u64, saved: u64 },
     Begun { generation: u32, why: String },
 }
@@ -116,6 +117,11 @@ impl From<Entry> for EntryForm {
                 tokens: tokens.into(),
                 nanodollars: money.map(|money| money.0),
             },
+            EntryKind::Probe { tokens, money, answered } => EntryKindForm::Probe {
+                tokens: tokens.into(),
+                nanodollars: money.map(|money| money.0),
+                answered,
+            },
             EntryKind::Warmth { generation, pings, paid, saved } => {
                 EntryKindForm::Warmth { generation, pings, paid: paid.0, saved: saved.0 }
             }
@@ -131,6 +137,9 @@ impl From<EntryForm> for Entry {
             EntryKindForm::Request(request) => EntryKind::Request((*request).into()),
             EntryKindForm::Ping { generation, tokens, nanodollars } => {
                 EntryKind::Ping { generation, tokens: tokens.into(), money: nanodollars.map(Usd) }
+            }
+            EntryKindForm::Probe { tokens, nanodollars, answered } => {
+                EntryKind::Probe { tokens: tokens.into(), money: nanodollars.map(Usd), answered }
             }
             EntryKindForm::Warmth { generation, pings, paid, saved } => {
                 EntryKind::Warmth { generation, pings, paid: Usd(paid), saved: Usd(saved) }

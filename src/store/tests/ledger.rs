@@ -15,7 +15,7 @@ fn told(store: &Store, since: u64) -> Vec<String> {
     let why = |entry: Entry| match entry.kind {
         EntryKind::Begun { why, .. } => why,
         EntryKind::Request(request) => request.model,
-        EntryKind::Ping { .. } | EntryKind::Warmth { .. } => String::new(),
+        EntryKind::Ping { .. } | EntryKind::Probe { .. } | EntryKind::Warmth { .. } => String::new(),
     };
     entries.map(why).collect()
 }

@@ -2,6 +2,7 @@
 
 mod care;
 mod endings;
+mod probe;
 mod recovery;
 mod spoilt;
 mod stranded;

@@ -1,5 +1,6 @@
 //! The whole bridge on virtual time: scenes that people play with it, and its power cut at every millisecond.
 
+mod account;
 mod again;
 mod brake;
 mod budget;
