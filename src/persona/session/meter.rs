@@ -19,10 +19,12 @@ pub struct Meter {
 
 impl Meter {
     /// Begins a generation with what its first request was measured to be: its prompt without the mail. What it read from
-    /// the cache is shared; where nothing could be there, `shared` is what is believed to be.
+    /// the cache is shared; where nothing could be there, or the mail itself was read (the request had been made before, and
+    /// its answer was lost), `shared` is what is believed to be.
     pub fn begun(first: &Tokens, mail: u64, shared: u64) -> Self {
         let rehydrated = first.prompt().saturating_sub(mail);
-        let shared = if first.read > 0 { first.read } else { shared }.min(rehydrated);
+        let is_measured = (1..=rehydrated).contains(&first.read);
+        let shared = if is_measured { first.read } else { shared }.min(rehydrated);
         Self { rehydrated, shared, ..Self::default() }
     }
 
@@ -64,6 +66,9 @@ mod tests {
         let warm = Tokens { read: 11_500, written_1h: 4_510, ..Tokens::default() };
         let begun = Meter::begun(&warm, 110, 12_000);
         assert_eq!((begun.rehydrated, begun.shared), (15_900, 11_500));
+        let repeated = Tokens { read: 16_010, ..Tokens::default() };
+        let begun = Meter::begun(&repeated, 110, 12_000);
+        assert_eq!((begun.rehydrated, begun.shared), (15_900, 12_000));
         assert_eq!(Meter::begun(&Tokens::default(), 5, 9), Meter::default());
     }
 
