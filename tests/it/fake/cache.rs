@@ -2,7 +2,7 @@
 //!
 //! A prompt is tools, then system, then messages, below its model; a mark finds what was written up to 20 blocks before it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -14,10 +14,14 @@ const LOOK_BACK: usize = 20;
 /// Bytes of a token.
 const BYTES: usize = 4;
 
-/// What was written, each prefix by its digest.
+/// What was written, each prefix by its digest, and until when it is kept.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    known: BTreeSet<Uuid>,
+    known: BTreeMap<Uuid, u64>,
+    /// The time, in unix ms; it stands still unless a test moves it.
+    pub(super) now: u64,
+    /// Tokens of a prompt that is too short to be kept.
+    pub(super) minimum: usize,
 }
 
 /// A prefix of a prompt.
@@ -33,12 +37,18 @@ impl Cache {
     pub(super) fn count(&mut self, body: &Value) -> Value {
         let prefixes = prefixes(body);
         let marks: Vec<usize> = (0..prefixes.len()).filter(|at| prefixes[*at].mark.is_some()).collect();
-        let read = marks.iter().rev().find_map(|mark| self.found_before(&prefixes[..=*mark]));
-        let read = read.map_or(0, |at| prefixes[at].tokens);
+        let found = marks.iter().rev().find_map(|mark| self.found_before(&prefixes[..=*mark]));
+        let read = found.map_or(0, |at| prefixes[at].tokens);
         let last = marks.last().map(|at| &prefixes[*at]);
-        let written = last.map_or(0, |last| last.tokens.saturating_sub(read));
+        let kept = last.map_or(0, |last| last.tokens);
+        let written = if kept < self.minimum { 0 } else { kept.saturating_sub(read) };
         let whole = prefixes.last().map_or(0, |all| all.tokens);
-        self.known.extend(marks.iter().map(|at| prefixes[*at].digest));
+        // What is read is kept as long again.
+        for at in marks.iter().copied().chain(found).filter(|at| prefixes[*at].tokens >= self.minimum) {
+            let until = self.now + kept_for(prefixes[at].mark.or(last.and_then(|last| last.mark)));
+            let known = self.known.entry(prefixes[at].digest).or_default();
+            *known = until.max(*known);
+        }
         let of_an_hour = if last.and_then(|last| last.mark) == Some("1h") { written } else { 0 };
         json!({
             "input_tokens": whole - read - written,
@@ -59,8 +69,15 @@ impl Cache {
 
     fn found_before(&self, prefixes: &[Prefix]) -> Option<usize> {
         let least = prefixes.len().saturating_sub(LOOK_BACK + 1);
-        (least..prefixes.len()).rev().find(|at| self.known.contains(&prefixes[*at].digest))
+        let is_known =
+            |prefix: &Prefix| self.known.get(&prefix.digest).is_some_and(|until| self.now < *until);
+        (least..prefixes.len()).rev().find(|at| is_known(&prefixes[*at]))
     }
+}
+
+/// How long what a mark wrote is kept after it was last used, in ms.
+fn kept_for(mark: Option<&str>) -> u64 {
+    if mark == Some("1h") { 3_600_000 } else { 300_000 }
 }
 
 /// All prefixes of a prompt, block by block.
@@ -130,6 +147,30 @@ mod tests {
         assert_eq!(counted(&mut cache, &body("n", "she", &["one"])).0, 0);
         cache.forget();
         assert_eq!(counted(&mut cache, &body("m", "she", &["one"])).0, 0);
+    }
+
+    #[test]
+    fn what_is_used_is_kept_as_long_again_and_then_forgotten() {
+        let mut cache = Cache::default();
+        let (_, first) = counted(&mut cache, &body("m", "she", &["one"]));
+        for minute in [59, 118] {
+            cache.now = minute * 60_000;
+            assert!(counted(&mut cache, &body("m", "she", &["one", "two"])).0 >= first, "{minute}");
+        }
+        cache.now = 178 * 60_000;
+        assert_eq!(counted(&mut cache, &body("m", "she", &["one", "two"])).0, 0);
+    }
+
+    #[test]
+    fn a_prompt_below_the_minimum_is_not_kept() {
+        let whole = |minimum| {
+            let mut cache = Cache { minimum, ..Cache::default() };
+            let usage = [cache.count(&body("m", "she", &["one"])), cache.count(&body("m", "she", &["one"]))];
+            usage.map(|usage| usage["input_tokens"].as_u64().unwrap())
+        };
+        assert_eq!(whole(0), [0, 0]);
+        let [first, second] = whole(10_000);
+        assert!(first > 0 && first == second);
     }
 
     #[test]

@@ -115,6 +115,7 @@ struct Book {
     faults: Vec<String>,
     newest: BTreeMap<String, Value>,
     cache: Cache,
+    usages: Vec<Value>,
 }
 
 /// The server; it ends when it is dropped.
@@ -168,9 +169,20 @@ impl MessagesApi {
         self.shared.book().requests.clone()
     }
 
+    /// What each request used, as its answer says or would have said; null where it was refused.
+    pub(crate) fn usages(&self) -> Vec<Value> {
+        self.shared.book().usages.clone()
+    }
+
     /// Takes what was wrong with requests so far, for tests that mean to break a prefix.
     pub(crate) fn take_faults(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.book().faults)
+    }
+
+    /// Its prompt cache is asked at this time (unix ms) from now on, and keeps no prompt of fewer tokens.
+    pub(crate) fn at(&self, now: u64, minimum: usize) {
+        let cache = &mut self.shared.book().cache;
+        (cache.now, cache.minimum) = (now, minimum);
     }
 
     /// Its prompt cache forgets all, as after its time to live.
@@ -206,11 +218,15 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
         let fault = watch_over(&mut book, &request);
         book.faults.extend(fault);
         book.requests.push(request.clone());
-        let usage = book.cache.count(&request.body);
         let scripted = book.script.pop_front();
         let ruled = || book.rule.as_ref().map(|rule| rule(&request));
         let echo = || Answer::say(&format!("echo {}", request.words()));
-        (scripted.or_else(ruled).unwrap_or_else(echo), usage)
+        let answer = scripted.or_else(ruled).unwrap_or_else(echo);
+        // What is refused is not looked at.
+        let refused = matches!(answer, Answer::Error { .. });
+        let usage = if refused { Value::Null } else { book.cache.count(&request.body) };
+        book.usages.push(usage.clone());
+        (answer, usage)
     };
     shared.count.send_modify(|count| *count += 1);
     give(answer, request.body["model"].as_str().unwrap_or_default(), &usage).await

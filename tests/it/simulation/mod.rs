@@ -11,6 +11,7 @@ mod hearing;
 mod limits;
 mod memories;
 mod model;
+mod months;
 mod outages;
 mod patience;
 mod put_out;

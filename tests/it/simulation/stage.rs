@@ -34,6 +34,13 @@ impl Stage {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
+    /// Lets the clock jump, where time is real otherwise.
+    pub(crate) async fn jump(&self, time: Duration) {
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+    }
+
     /// Lets everything come to its end.
     pub(crate) async fn calm(&self) {
         self.pass(CALM).await;

@@ -205,7 +205,7 @@ impl World {
         leave: bool,
     ) -> (End<T>, Option<Duration>) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
+        let runtime = runtime.enable_all().start_paused(!self.is_real()).build().expect("a runtime");
         let begun = Duration::from_millis(self.elapsed());
         let mut deeds = std::mem::take(&mut self.deeds);
         let (end, now) = runtime.block_on(async {
@@ -247,6 +247,11 @@ impl World {
         end
     }
 
+    /// Whether minds are of the real CLI; then time is real, and jumps where the scene says so.
+    fn is_real(&self) -> bool {
+        matches!(self.config.mind, Mind::Claude(_))
+    }
+
     fn parts(&self, clock: Clock, listen: Listen, stop: CancellationToken) -> bridge::Parts {
         let minds = scripted::Config { state: self.folder.path().join("minds") };
         let (script, fed) = (self.script.clone(), self.fed.clone());
@@ -256,19 +261,23 @@ impl World {
             client: self.home.client(),
             hs_token: self.home.setup().hs_token.as_str().into(),
             listen,
-            minds: Box::new(move |persona: &PersonaConfig| {
-                let (script, fed) = (script.clone(), fed.clone());
-                let id = persona.persona.id.clone();
-                let who = id.to_string();
-                let thought = move |words: &str, _: u32| {
-                    let at = clock.now().0 - BEGIN;
-                    let line = Fed { who: who.clone(), words: words.to_owned(), at };
-                    fed.lock().expect("not poisoned").push(line);
-                    script(&who, words)
-                };
-                let (handle, life) = scripted::mind_with(minds.clone(), id, thought);
-                (handle, Box::pin(life))
-            }),
+            minds: if self.is_real() {
+                bridge::minds::minds(&self.config)
+            } else {
+                Box::new(move |persona: &PersonaConfig| {
+                    let (script, fed) = (script.clone(), fed.clone());
+                    let id = persona.persona.id.clone();
+                    let who = id.to_string();
+                    let thought = move |words: &str, _: u32| {
+                        let at = clock.now().0 - BEGIN;
+                        let line = Fed { who: who.clone(), words: words.to_owned(), at };
+                        fed.lock().expect("not poisoned").push(line);
+                        script(&who, words)
+                    };
+                    let (handle, life) = scripted::mind_with(minds.clone(), id, thought);
+                    (handle, Box::pin(life))
+                })
+            },
             clock,
             stop,
         }
