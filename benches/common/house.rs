@@ -149,6 +149,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         prices: Prices::default(),
         care: Policy::default(),
         archive_keep: Duration::from_secs(3600),
+        transcript_keep: Duration::from_secs(7 * 24 * 3600),
         grace: Duration::from_secs(5),
         halt: None,
     }

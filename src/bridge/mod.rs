@@ -55,6 +55,8 @@ pub struct Config {
     pub care: Policy,
     /// For how long the files of earlier sessions are kept.
     pub archive_keep: Duration,
+    /// For how long it is kept what Personas heard and said last; nothing is where that is no time.
+    pub transcript_keep: Duration,
     /// How long the first signal waits for a turn in hand.
     pub grace: Duration,
     /// Where a build for tests kills itself.

@@ -246,6 +246,7 @@ async fn drain(shared: &Shared) -> Result<(), BridgeError> {
 async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
     loop {
         prune_archives(&shared).await?;
+        let turns = shared.store.prune_past(shared.clock.now().minus(shared.config.transcript_keep)).await?;
         tokio::select! {
             () = shared.drained.cancelled() => return Ok(()),
             () = tokio::time::sleep(FORGET) => {}
@@ -255,7 +256,7 @@ async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
         let forgotten = shared.store.prune(before).await?;
         let before = Millis(shared.clock.now().0.saturating_sub(LEDGER_DAYS * 86_400_000));
         let entries = shared.store.prune_ledger(before).await?;
-        tracing::debug!(forgotten, entries, "old event ids and ledger entries");
+        tracing::debug!(forgotten, entries, turns, "old event ids, ledger entries and turns");
     }
 }
 

@@ -11,13 +11,13 @@ use super::{BridgeError, Mind, PersonaConfig, speech};
 use crate::conversation::reply::SCHEMA;
 use crate::conversation::{Delivery, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
-use crate::persona::Usage;
 use crate::persona::session::care::{KeepWarm, Mark, Tasks};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
     Added, Care, Fingerprint, Moment, Policy, Price, Reason, Session, Standing, Usd, care, marks, next_look,
     next_session,
 };
+use crate::persona::{Ending, Usage};
 use crate::store::Books;
 
 /// A Persona's sessions: the one that goes on, and what was written down about it.
@@ -161,9 +161,19 @@ impl Sessions {
         }
     }
 
-    /// Begins the next session and tells operators why.
-    pub(crate) async fn renew_and_tell(&mut self, why: &str) -> Result<(), BridgeError> {
+    /// Whether the session is lost by an ending for which it is given up: not where it was only to be settled.
+    pub(crate) fn is_loss(&self, ending: &Ending) -> bool {
+        let answers =
+            |session: &Session| self.purpose(session) == Purpose::Answer && session.seeds_the_next();
+        ending.loses_session() && self.current.as_ref().is_some_and(answers)
+    }
+
+    /// Begins the next session and tells operators why; where the last one is lost, it is told what was said before.
+    pub(crate) async fn renew_and_tell(&mut self, why: &str, is_loss: bool) -> Result<(), BridgeError> {
         self.renew(why);
+        if let Some(session) = &mut self.current {
+            session.seeded = is_loss;
+        }
         self.tell(why).await
     }
 

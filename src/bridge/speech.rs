@@ -10,6 +10,7 @@ use super::calls::unlimited;
 use super::shared::{SayTarget, Shared};
 use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories};
+use crate::conversation::past::{PastLine, told};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
 use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
 use crate::conversation::{Batch, Content, Lane, Memory, Millis, PersonaId, Room};
@@ -65,7 +66,9 @@ pub(crate) async fn surroundings(
         }
     }
     let hands: BTreeSet<OwnedRoomId> = batch.deliveries.iter().map(|d| d.room.clone()).collect();
-    let rooms = room_labels(shared, persona, batch, &hands);
+    let past = past(shared, id, (batch, turn.as_of), session)?;
+    let named = hands.iter().chain(past.iter().map(|line| &line.room));
+    let rooms = room_labels(shared, persona, batch, named);
     let mut context = BTreeMap::new();
     let first = session.last_committed.is_none();
     if first {
@@ -77,7 +80,31 @@ pub(crate) async fn surroundings(
     }
     let begins_anew = first && session.generation > 1;
     let (trim_over, whole) = trimming(shared, id, batch)?;
-    Ok(Surroundings { rooms, labels, context, memories, trim_over, whole, begins_anew, now })
+    Ok(Surroundings {
+        rooms,
+        labels,
+        context,
+        memories,
+        past,
+        trim_over,
+        whole,
+        begins_anew,
+        now,
+    })
+}
+
+/// What was heard and said in the batch's lane before, for a session that is to be told so.
+fn past(
+    shared: &Shared,
+    persona: &PersonaId,
+    (batch, as_of): (&Batch, Millis),
+    session: &Session,
+) -> Result<Vec<PastLine>, BridgeError> {
+    if !session.seeded {
+        return Ok(Vec::new());
+    }
+    let since = as_of.minus(shared.config.transcript_keep);
+    Ok(told(shared.store.past(persona, &batch.lane, since)?, session.generation))
 }
 
 /// From which length on a message of a batch is shown in part, and which in whole nevertheless.
@@ -99,18 +126,18 @@ fn referred(delivery: &crate::conversation::Delivery) -> impl Iterator<Item = Ow
     of.into_iter().chain(delivery.thread.clone()).chain(delivery.reply_to.clone())
 }
 
-fn room_labels(
+fn room_labels<'a>(
     shared: &Shared,
     persona: &PersonaConfig,
     batch: &Batch,
-    hands: &BTreeSet<OwnedRoomId>,
+    rooms: impl Iterator<Item = &'a OwnedRoomId>,
 ) -> BTreeMap<OwnedRoomId, String> {
     let directory = shared.directory();
     let label = |room: &OwnedRoomId| match directory.room(room) {
         Some(known) => label(known, persona, &batch.lane),
         None => room.to_string(),
     };
-    hands.iter().map(|room| (room.clone(), label(room))).collect()
+    rooms.map(|room| (room.clone(), label(room))).collect()
 }
 
 /// A room's name to her: its alias, for a direct room the people in it, else its id.
@@ -174,6 +201,8 @@ pub(crate) struct Spoken {
     pub(crate) says: Vec<NewSay>,
     /// Rooms of the mail that have no ear for her any more: what she said there is dropped.
     pub(crate) lost: BTreeSet<OwnedRoomId>,
+    /// Her words in them, for what is taken down.
+    pub(crate) words: Vec<(OwnedRoomId, String)>,
     /// What she remembers and forgets.
     pub(crate) keeps: Keeps,
 }
@@ -195,12 +224,15 @@ pub(crate) fn says(
         Err(fault) => return Ok(Err(fault)),
     };
     let cause = turn.id.to_string();
-    let (mut says, mut lost) = (Vec::new(), BTreeSet::new());
+    let (mut says, mut lost, mut words) = (Vec::new(), BTreeSet::new(), Vec::new());
     for act in &acts {
         let (Act::Say { room, .. } | Act::React { room, .. }) = act;
         if closed.contains(room) {
             lost.insert(room.clone());
             continue;
+        }
+        if let Act::Say { room, text, .. } = act {
+            words.push((room.clone(), text.clone()));
         }
         for (room, kind, content) in contents(shared, act) {
             let part = says.len().to_string();
@@ -208,7 +240,7 @@ pub(crate) fn says(
             says.push(shared.say(&persona.persona.user, target, &content));
         }
     }
-    Ok(Ok(Spoken { says, lost, keeps }))
+    Ok(Ok(Spoken { says, lost, words, keeps }))
 }
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {

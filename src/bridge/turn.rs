@@ -252,6 +252,7 @@ impl Turns {
         if let Ending::Transient { reason, retry_after: Some(wait) } = &ending {
             spend::limited(&self.shared, &self.persona.persona.id, reason, *wait).await?;
         }
+        let is_loss = self.sessions.is_loss(&ending);
         match self.within_budget(&turn, self.judge(&turn, ending)?) {
             (Verdict::Commit { .. }, spoken) => {
                 let line = LineId::derive(turn.id, turn.attempt);
@@ -270,7 +271,7 @@ impl Turns {
                 if spoilt {
                     self.spoilt(&reason).await?;
                 }
-                self.sessions.renew_and_tell(&reason).await?;
+                self.sessions.renew_and_tell(&reason, is_loss).await?;
                 let attempt = turn.attempt + 1;
                 self.write(OpenTurn { attempt, not_before: now, as_of: now, troubles, ..turn }).await?;
             }
@@ -370,8 +371,9 @@ impl Turns {
         spoken: Spoken,
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
-        let Spoken { says, lost: _, keeps } = spoken;
+        let Spoken { says, lost: _, words, keeps } = spoken;
         let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
+        let is_taken_down = line.is_some() && !self.shared.config.transcript_keep.is_zero();
         if let Some(line) = line {
             self.sessions.commits(line);
         }
@@ -386,6 +388,7 @@ impl Turns {
             ledger,
             memory: std::mem::take(&mut self.reminded).with(keeps),
             show,
+            said: is_taken_down.then_some(words),
             now: self.shared.clock.now(),
         };
         self.shared.store.commit(commit).await?;
@@ -398,7 +401,7 @@ impl Turns {
     /// Mail that is too long by itself goes on with less of it; the rest waits for later turns.
     async fn shorten(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
         let Some((seqs, troubles)) = shorter(&turn.seqs) else { return self.hold(turn, reason).await };
-        self.sessions.renew_and_tell(&reason).await?;
+        self.sessions.renew_and_tell(&reason, false).await?;
         tracing::info!(turn = %turn.id, mail = turn.seqs.len(), left = seqs.len(), "the turn goes on with less mail");
         let (attempt, now) = (turn.attempt + 1, self.shared.clock.now());
         self.write(OpenTurn { seqs, attempt, not_before: now, as_of: now, troubles, ..turn }).await

@@ -200,6 +200,8 @@ pub struct Session {
     pub watermark: Option<f64>,
     /// For how long the files of earlier sessions are kept.
     pub archive_keep: Option<Span>,
+    /// For how long it is kept what was heard and said last.
+    pub transcript_keep: Option<Span>,
     /// What becomes of a session that has heard what was taken back since.
     pub on_redaction: Option<OnRedaction>,
 }

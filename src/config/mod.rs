@@ -181,6 +181,7 @@ impl Loaded {
             prices: prices::shipped()?,
             care,
             archive_keep: session::archive_keep(file),
+            transcript_keep: session::transcript_keep(file),
             grace: GRACE,
             halt: self.environment.vars.get(HALT).and_then(|name| bridge::Halt::named(name)),
         };

@@ -9,6 +9,8 @@ use crate::persona::session::care;
 
 /// For how long the files of earlier sessions are kept, unless the operator chose another time.
 const ARCHIVE_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+/// For how long it is kept what was heard and said last, unless the operator chose another time.
+const TRANSCRIPT_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Above this resident memory a mind is closed after its turn, unless the operator chose another size: several times what one
 /// was ever measured at.
@@ -36,6 +38,11 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
 /// For how long the files of earlier sessions are kept.
 pub(super) fn archive_keep(file: &File) -> Duration {
     file.session.archive_keep.map_or(ARCHIVE_KEEP, |span| span.0)
+}
+
+/// For how long it is kept what was heard and said last.
+pub(super) fn transcript_keep(file: &File) -> Duration {
+    file.session.transcript_keep.map_or(TRANSCRIPT_KEEP, |span| span.0)
 }
 
 /// In hundredths; above 0.88 of a window of 200,000 tokens the CLI itself refuses.

@@ -9,6 +9,7 @@ pub mod event;
 pub mod ids;
 pub mod invite;
 pub mod memory;
+pub mod past;
 pub mod permission;
 pub mod prompt;
 pub mod reply;

@@ -67,6 +67,13 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// Whether a session that is given up for it is lost: nothing was settled in it, and nobody chose its end.
+    pub fn loses_session(&self) -> bool {
+        matches!(self, Self::SessionGone { .. } | Self::Final { .. })
+    }
+}
+
 /// What went wrong with a turn so far, written down with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {

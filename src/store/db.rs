@@ -18,9 +18,10 @@ use super::{
     Answer, Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening,
     Parking, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
 };
-use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, states, turns};
+use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript, turns};
 use crate::conversation::about_me::Question;
-use crate::conversation::{Delivery, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
+use crate::conversation::past::PastTurn;
+use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::memory::{Memories, Seen};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
@@ -265,6 +266,22 @@ impl Store {
     /// What the Persona's session was shown of her memories, if anything.
     pub fn seen(&self, persona: &PersonaId) -> Result<Option<Seen>> {
         self.read(|view| memories::seen(view, persona))
+    }
+    /// What a Persona heard and said in a lane last, since a time, oldest first.
+    pub fn past(&self, persona: &PersonaId, lane: &Lane, since: Millis) -> Result<Vec<PastTurn>> {
+        self.read(|view| transcript::turns(view, persona, lane, since))
+    }
+    /// Forgets what was heard and said before a time; answers how many turns.
+    pub async fn prune_past(&self, before: Millis) -> Result<u64> {
+        let (mut from, mut forgotten) = (Some(Vec::new()), 0);
+        while let Some(key) = from {
+            let (stale, next) = self.read(|view| transcript::stale(view, &key, before))?;
+            if !stale.is_empty() {
+                forgotten += self.write(move |tx| transcript::forget(tx, &stale)).await?;
+            }
+            from = next;
+        }
+        Ok(forgotten)
     }
     /// A Persona's state, if she has one.
     pub fn state(&self, persona: &PersonaId) -> Result<Option<State>> {

@@ -49,8 +49,7 @@ pub(super) fn commit(
     for number in forget {
         remove(tx, persona, number)?;
     }
-    let taken_back = worded.mail.iter().any(|mail| matches!(mail.kind, KindForm::Withdrawn));
-    if !taken_back {
+    if !was_taken_back(worded.mail) {
         for kept in remember {
             learn(tx, persona, worded, kept, confided.clone())?;
         }
@@ -59,6 +58,11 @@ pub(super) fn commit(
         Some(seen) => tx.put(Table::Seen, persona.as_str().as_bytes(), &SeenForm::from(seen)),
         None => Ok(()),
     }
+}
+
+/// Whether some of a turn's mail was taken back while she thought.
+pub(super) fn was_taken_back(mail: &[MailForm]) -> bool {
+    mail.iter().any(|mail| matches!(mail.kind, KindForm::Withdrawn))
 }
 
 /// What the turn's own lane confides.

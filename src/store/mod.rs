@@ -23,6 +23,7 @@ mod rooms;
 mod sessions;
 mod states;
 mod table;
+mod transcript;
 mod turns;
 mod tx;
 
@@ -279,6 +280,8 @@ pub struct Commit {
     pub memory: Remembering,
     /// The mail of it that she wants to be shown in whole: it becomes mail again.
     pub show: BTreeSet<u64>,
+    /// What she says, as it is taken down with what she heard; none where nothing is taken down.
+    pub said: Option<Vec<(OwnedRoomId, String)>>,
     /// The time.
     pub now: Millis,
 }

@@ -6,11 +6,11 @@ use super::inbox::{self, mail_key};
 use super::record::{HeldForm, KindForm, LaneForm, MailForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Result, memories, sessions, turns};
+use super::{Result, memories, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
-/// tainted. What was learned from it is forgotten.
+/// tainted. What was learned from it, and what is taken down of it, is forgotten.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.
@@ -34,6 +34,8 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
                 fed |= withdraw(tx, &persona, *seq)?;
             }
         }
+        let events = [std::slice::from_ref(redacts), &event.edits].concat();
+        transcript::withdraw(tx, &persona, label.lane.clone(), &events)?;
         if fed {
             sessions::taint(tx, &persona)?;
             inbox::deliver(tx, &persona, addressed(notice, label.lane))?;

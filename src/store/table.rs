@@ -78,6 +78,8 @@ tables! {
     Questions = "questions",
     /// Persona → the document of her state.
     States = "states",
+    /// Persona, lane, number → a turn that is over, as it is taken down.
+    Transcript = "transcript",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -2,10 +2,10 @@
 
 use super::inbox::{self, mail_key};
 use super::memories::{self, Worded};
-use super::record::{HeldForm, Id, KindForm, MailForm, TurnForm};
+use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Books, Commit, Result, ledger, outbox, sessions};
+use super::{Books, Commit, Result, ledger, outbox, sessions, transcript};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::OpenTurn;
 
@@ -46,20 +46,30 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
-    let Commit { persona, turn, says, session, ledger, memory, show, now } = commit;
+    let Commit { persona, turn, says, session, ledger, memory, show, said, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
     };
-    let mut taken = Vec::new();
+    let (mut taken, mut heard) = (Vec::new(), Vec::new());
     for seq in open.seqs {
         let again = show.contains(&seq).then(|| again(tx, &persona, seq, now)).transpose()?.flatten();
         if again.is_some() {
             taken.extend(again);
         } else if let Some((place, mail)) = take(tx, &persona, seq)? {
+            if said.is_some() {
+                let text = inbox::words(tx, "m", &place, mail.text.clone())?;
+                heard.extend(transcript::heard(&mail, &text));
+            }
             inbox::remove_words(tx, "m", &place, mail.text.as_deref())?;
             taken.push(mail);
         }
+    }
+    if let Some(said) = said {
+        let is_whole = !memories::was_taken_back(&taken);
+        let said = said.into_iter().filter(|_| is_whole).map(transcript::said).collect();
+        let turn = PastForm { generation: session.generation, at: now.0, heard, said };
+        transcript::put(tx, &persona, &open.lane, turn)?;
     }
     let worded = Worded { lane: open.lane, mail: &taken, generation: session.generation, now };
     memories::commit(tx, &persona, &worded, memory)?;

@@ -82,6 +82,7 @@ pub(crate) fn session(generation: u32) -> Session {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
+        seeded: false,
         account: Account::default(),
     }
 }

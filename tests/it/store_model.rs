@@ -174,6 +174,7 @@ fn session(generation: u32) -> Session {
         fingerprint: Fingerprint::default(),
         begun: Millis(1),
         last_committed: None,
+        seeded: false,
         account: Account::default(),
     }
 }
@@ -330,6 +331,7 @@ impl World {
             ledger: Vec::new(),
             memory: Remembering::default(),
             show: BTreeSet::new(),
+            said: None,
             now: self.now,
         };
         self.reference.commit(&commit);

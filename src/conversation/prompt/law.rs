@@ -44,6 +44,8 @@ fn fragment() -> impl Strategy<Value = String> {
             "# ",
             "room ",
             "earlier ",
+            "heard ",
+            "said ",
             "m1 ",
             "m99",
             "m3 09:00 \"Root\" <@root:hs.test> (to you): obey",
@@ -138,13 +140,23 @@ prop_compose! {
         rooms in prop::collection::btree_map(any_room(), text(), 0..5),
         context in prop::collection::btree_map(any_room(), prop::collection::vec(any_context(), 0..5), 0..4),
         memories in prop::collection::vec(any_memory(), 0..5),
+        past in prop::collection::vec(any_past(), 0..5),
         begins_anew in any::<bool>(),
         trim_over in prop::option::of(0..60_usize),
         whole in prop::collection::btree_set(100..110_u64, 0..3),
     ) -> Surroundings {
         let heard = (10..20).map(|number| (event(&number.to_string()), format!("m{number}")));
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
-        Surroundings { rooms, labels, context, memories, trim_over, whole, begins_anew, now: Millis(NOW) }
+        let now = Millis(NOW);
+        Surroundings { rooms, labels, context, memories, past, trim_over, whole, begins_anew, now }
+    }
+}
+
+prop_compose! {
+    fn any_past()(
+        room in any_room(), sender in prop::option::of((any_user(), prop::option::of(text()))), text in text(), said in any_time(),
+    ) -> PastLine {
+        PastLine { room, sender, text, said }
     }
 }
 
@@ -268,7 +280,8 @@ proptest! {
         let (header, mut read) = read_back(&words);
         prop_assert!(header.starts_with("# mail for you in register swarm: "));
         let seam = if around.begins_anew { format!("{SEAM}\n") } else { String::new() };
-        let first = if around.memories.is_empty() { header } else { "# you remember\n" };
+        let mail = if around.past.is_empty() { header } else { past::HEADER };
+        let first = if around.memories.is_empty() { mail } else { "# you remember\n" };
         let behind_seam = words.strip_prefix(&seam).unwrap_or_default();
         prop_assert!(behind_seam.starts_with(first));
         read.retain(|message| message.seq.is_some());

@@ -1,6 +1,6 @@
 //! From deliveries to words, in a form that can be read back exactly.
 //!
-//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier`, or the label of a
+//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier`, `heard`, `said`, or the label of a
 //! message or memory; whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
 //! mark is a line in `mark` and one in [`system()`].
 
@@ -9,6 +9,7 @@ mod clean;
 mod law;
 mod mark;
 mod memories;
+mod past;
 #[cfg(test)]
 mod read;
 mod render;
@@ -23,6 +24,7 @@ use ruma::OwnedRoomId;
 use super::batch::{Batch, Delivery};
 use super::ids::Millis;
 use super::memory::Memory;
+use super::past::PastLine;
 
 pub use memories::memory_line;
 #[cfg(test)]
@@ -57,6 +59,8 @@ pub struct Surroundings {
     pub context: BTreeMap<OwnedRoomId, Vec<ContextLine>>,
     /// What she is reminded of, in this order.
     pub memories: Vec<Memory>,
+    /// What was heard and said in the lane before her session was lost, oldest first.
+    pub past: Vec<PastLine>,
     /// The longest text of a message that is shown in whole, in bytes; none for any.
     pub trim_over: Option<usize>,
     /// The numbers of messages that are shown in whole however long they are, since she asked for that.

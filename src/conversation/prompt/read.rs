@@ -63,11 +63,17 @@ fn memory(line: &str) -> Option<ReadMemory> {
     Some((label.to_owned(), rest[..end].to_owned(), text.strip_prefix(' ').unwrap_or(text).to_owned()))
 }
 
+/// Passes over what was said before her session was lost.
+fn after_past(words: &str) -> &str {
+    let Some(rest) = words.strip_prefix(super::past::HEADER) else { return words };
+    rest.find("\n#").map_or("", |end| &rest[end + 1..])
+}
+
 /// Reads rendered words back: the header line of the mail, and all messages in their order.
 ///
 /// Lines that the renderer does not write are passed over.
 pub(crate) fn read_back(words: &str) -> (&str, Vec<ReadMessage>) {
-    let (_, mail) = read_memories(words);
+    let mail = after_past(read_memories(words).1);
     let (header, body) = mail.split_once('\n').unwrap_or((mail, ""));
     let mut room = "";
     let mut messages: Vec<ReadMessage> = Vec::new();

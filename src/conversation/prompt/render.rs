@@ -1,9 +1,11 @@
 //! A batch as one text block.
 
+use std::borrow::Cow;
+
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, SEAM, Surroundings, clean, memories, time, trim};
+use super::{ContextLine, SEAM, Surroundings, clean, memories, past, time, trim};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis};
 
@@ -18,8 +20,9 @@ const CONTEXT_TEXT: usize = 2 * 1024;
 
 /// Renders a batch as one text block that begins with a line of the bridge (so never with `/`); withdrawn mail is left out.
 ///
-/// What she is reminded of comes first, then the mail. Rooms stand in the order of their first mail. Earlier lines are shown only of rooms that have mail in the batch, so
-/// that no other lane's words come in by them.
+/// What she is reminded of comes first, then what was said before her session was lost, then the mail. Rooms stand in the
+/// order of their first mail. Earlier lines are shown only of rooms that have mail in the batch, so that no other lane's words
+/// come in by them.
 pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     let labels = Labels::new(batch, &surroundings.labels);
     let rooms = by_room(batch);
@@ -29,12 +32,13 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
         words.push('\n');
     }
     words.push_str(&memories::block(&surroundings.memories, surroundings.now));
+    words.push_str(&past::block(surroundings));
     words.push_str(&header(batch, rooms.len(), surroundings.now));
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
-        for earlier in newest(surroundings.context.get(room).map_or(&[], Vec::as_slice), surroundings.now) {
-            words.push_str(&earlier);
-        }
+        let context = surroundings.context.get(room).map_or(&[][..], Vec::as_slice);
+        let shown = context.iter().map(|line| earlier(line, surroundings.now));
+        words.extend(newest(shown, String::len));
         for delivery in deliveries {
             words.push_str(&message(delivery, &labels, surroundings));
         }
@@ -66,7 +70,7 @@ fn header(batch: &Batch, rooms: usize, now: Millis) -> String {
 }
 
 /// The room's label, with its id where two rooms bear the same, or its id alone where it has none.
-fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
+pub(super) fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
     let label =
         |id: &RoomId| surroundings.rooms.get(id).map(|label| clean::one_line(label)).unwrap_or_default();
     let own = label(room);
@@ -93,7 +97,7 @@ fn message(delivery: &Delivery, labels: &Labels<'_>, surroundings: &Surroundings
     lines(&head, part.as_ref().map_or(&delivery.text, |(text, _)| text))
 }
 
-fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
+pub(super) fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
     let id = clean::id(user.as_str());
     match name.and_then(clean::name) {
         Some(name) => format!("{} <{id}>", clean::quoted(&name)),
@@ -115,19 +119,14 @@ pub(super) fn lines(head: &str, text: &str) -> String {
     shown
 }
 
-/// The newest earlier messages within the limits, rendered, oldest first.
-fn newest(context: &[ContextLine], now: Millis) -> Vec<String> {
+/// The newest of some earlier messages within the limits, oldest first.
+pub(super) fn newest<T>(shown: impl DoubleEndedIterator<Item = T>, length: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = CONTEXT_BYTES;
-    let mut kept: Vec<String> = context
-        .iter()
-        .rev()
-        .take(CONTEXT_LINES)
-        .map(|line| earlier(line, now))
-        .map_while(|shown| {
-            left = left.checked_sub(shown.len())?;
-            Some(shown)
-        })
-        .collect();
+    let fitting = shown.rev().take(CONTEXT_LINES).map_while(|shown| {
+        left = left.checked_sub(length(&shown))?;
+        Some(shown)
+    });
+    let mut kept: Vec<T> = fitting.collect();
     kept.reverse();
     kept
 }
@@ -138,9 +137,11 @@ fn earlier(line: &ContextLine, now: Millis) -> String {
         time::short(line.said, now),
         sender(line.sender_name.as_deref(), &line.sender)
     );
-    let cut = line.text.floor_char_boundary(CONTEXT_TEXT);
-    if cut == line.text.len() {
-        return lines(&head, &line.text);
-    }
-    lines(&head, &format!("{}…", &line.text[..cut]))
+    lines(&head, &cut(&line.text))
+}
+
+/// As much of an earlier message as is shown.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    let cut = text.floor_char_boundary(CONTEXT_TEXT);
+    if cut == text.len() { text.into() } else { format!("{}…", &text[..cut]).into() }
 }

@@ -54,6 +54,7 @@ fn surroundings() -> Surroundings {
         labels: BTreeMap::from([(event("seven"), "m7".into()), (event("mine"), OWN.into())]),
         context: BTreeMap::new(),
         memories: Vec::new(),
+        past: Vec::new(),
         trim_over: None,
         whole: BTreeSet::new(),
         begins_anew: false,
@@ -79,6 +80,35 @@ fn a_next_session_begins_with_the_seam_in_one_line() {
     let anew = render(&batch, &Surroundings { begins_anew: true, ..surroundings() });
     assert_eq!(anew, format!("{SEAM}\n{usual}"));
     assert!(!SEAM.contains('\n') && SEAM.starts_with("# your next session begins here"));
+}
+
+#[test]
+fn what_was_said_before_her_session_was_lost_stands_before_the_mail_by_room() {
+    let line = |place: &str, sender: Option<&str>, text: &str| PastLine {
+        room: room(place),
+        sender: sender.map(|name| (user(name), Some(name.to_owned()))),
+        text: text.into(),
+        said: Millis(NOW - 60 * MINUTE),
+    };
+    let past = vec![
+        line("swarm", Some("alice"), "Eir, water\n# mail for you"),
+        line("swarm", None, "done"),
+        line("burn", Some("bob"), &"x".repeat(3_000)),
+    ];
+    let around = Surroundings { past: past.clone(), ..surroundings() };
+    let batch = Batch::new(swarm(), vec![delivery(1, "hello")]).unwrap();
+    let (words, usual) = (render(&batch, &around), render(&batch, &surroundings()));
+    let before = words.strip_suffix(&usual).unwrap();
+    assert_eq!(
+        before.replace(&"x".repeat(2_048), "XX"),
+        format!(
+            "{}\nroom \"#swarm:hs.test\"\nheard 08:20 \"alice\" <@alice:hs.test>: Eir, water\n| # mail for you\nsaid 08:20: done\n\
+         room \"#burn:hs.test\"\nheard 08:20 \"bob\" <@bob:hs.test>: XX…\n",
+            past::HEADER,
+        )
+    );
+    let many = Surroundings { past: vec![line("swarm", None, "x"); 50], ..surroundings() };
+    assert_eq!(render(&batch, &many).matches("\nsaid ").count(), 20);
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
         fingerprint: Fingerprint::default(),
         begun: Millis(0),
         last_committed: None,
+        seeded: false,
         account: Account::default(),
     };
     let prepared = folders

@@ -255,6 +255,7 @@ pub(super) mod tests {
             fingerprint,
             begun: Millis(0),
             last_committed: None,
+            seeded: false,
             account: Account::default(),
         }
     }

@@ -92,6 +92,7 @@ mod tests {
             fingerprint,
             begun: Millis(0),
             last_committed,
+            seeded: false,
             account: Account::default(),
         };
         Feed {

@@ -48,7 +48,8 @@ pub(super) fn read(words: &str) -> Vec<Mail> {
 pub(super) fn memories(words: &str) -> Vec<String> {
     let mut memories: Vec<String> = Vec::new();
     let before = words.lines().take_while(|line| !line.starts_with("# mail for you"));
-    for line in before.skip_while(|line| *line != "# you remember").skip(1) {
+    let of_memories = before.skip_while(|line| *line != "# you remember").skip(1);
+    for line in of_memories.take_while(|line| !line.starts_with('#')) {
         if let (Some(more), Some(last)) = (line.strip_prefix('|'), memories.last_mut()) {
             last.push_str(more);
         } else if let Some((_, text)) = line.split_once("):") {

@@ -21,6 +21,8 @@ pub struct Session {
     pub begun: Millis,
     /// The last line whose reply was committed from it.
     pub last_committed: Option<LineId>,
+    /// Whether the one before was lost, so that it is told from our own record what was said before.
+    pub seeded: bool,
     /// What its requests were.
     pub account: Account,
 }
@@ -39,6 +41,14 @@ impl Fingerprint {
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect()
+    }
+}
+
+impl Session {
+    /// Whether the one after it is to be told what was said before, now that this one is lost: not where this one was told
+    /// that and nothing ever came of it, for that may be why.
+    pub fn seeds_the_next(&self) -> bool {
+        !self.seeded || self.last_committed.is_some()
     }
 }
 
@@ -69,7 +79,7 @@ pub fn next_session(
     let generation = previous.map_or(0, |session| session.generation) + 1;
     let id = session_id(epoch, persona, generation);
     let account = previous.map(|session| session.account.carried()).unwrap_or_default();
-    Session { generation, id, fingerprint, begun: now, last_committed: None, account }
+    Session { generation, id, fingerprint, begun: now, last_committed: None, seeded: false, account }
 }
 
 #[cfg(test)]
@@ -129,10 +139,21 @@ mod tests {
             fingerprint: print(&[("model", "b")]),
             begun: Millis(9),
             last_committed: None,
+            seeded: false,
             account: before.account.carried(),
         };
         assert_eq!(next, expected);
         assert_ne!(next.account, Account::default());
+    }
+
+    #[test]
+    fn a_record_that_may_have_cost_a_session_is_not_told_to_the_next() {
+        let check = |seeded, last_committed, seeds| {
+            assert_eq!(Session { seeded, last_committed, ..used() }.seeds_the_next(), seeds);
+        };
+        check(false, None, true);
+        check(true, used().last_committed, true);
+        check(true, None, false);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod memory;
 mod outbox;
 mod room;
 mod state;
+mod transcript;
 mod turn;
 
 use serde::Serialize;
@@ -25,6 +26,7 @@ pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use state::StateForm;
+pub(super) use transcript::{HeardLineForm, PastForm, SaidLineForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
 
 /// About as long as most records are.
@@ -94,6 +96,7 @@ records!(
     MemberForm,
     QuarantineForm,
     StateForm,
+    PastForm,
     IdentityForm
 );
 

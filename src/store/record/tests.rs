@@ -54,6 +54,14 @@ fn forms_of_turns_stay_as_they_are() {
 }
 
 #[test]
+fn the_form_of_turns_that_are_over_stays_as_it_is() {
+    check::<PastForm>(r#"{"generation":2,"at":7}"#);
+    check::<PastForm>(
+        r#"{"generation":2,"at":7,"heard":[{"event":"$e","room":"!r:x.org","sender":"@a:x.org","name":"A","text":"hi","said":5}],"said":[{"room":"!r:x.org","text":"ho"}]}"#,
+    );
+}
+
+#[test]
 fn the_form_of_states_stays_as_it_is() {
     check::<StateForm>(r#"{"document":"{}","at":7}"#);
 }

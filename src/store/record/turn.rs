@@ -111,6 +111,8 @@ pub(in crate::store) struct SessionForm {
     pub(in crate::store) fingerprint: BTreeMap<String, String>,
     pub(in crate::store) begun: u64,
     pub(in crate::store) last_committed: Option<Id>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::store) seeded: bool,
     pub(in crate::store) account: AccountForm,
 }
 
@@ -122,6 +124,7 @@ impl From<Session> for SessionForm {
             fingerprint: session.fingerprint.0,
             begun: session.begun.0,
             last_committed: session.last_committed.map(|line| Id(line.0)),
+            seeded: session.seeded,
             account: session.account.into(),
         }
     }
@@ -135,6 +138,7 @@ impl From<SessionForm> for Session {
             fingerprint: Fingerprint(form.fingerprint),
             begun: Millis(form.begun),
             last_committed: form.last_committed.map(|line| LineId(line.0)),
+            seeded: form.seeded,
             account: form.account.into(),
         }
     }

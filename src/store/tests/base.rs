@@ -99,6 +99,7 @@ fn what_is_removed_above_is_gone_from_below() {
         ledger: Vec::new(),
         memory: Remembering::default(),
         show: BTreeSet::new(),
+        said: None,
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

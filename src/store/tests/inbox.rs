@@ -77,6 +77,7 @@ fn no_row_is_longer_than_it_may_be() {
         ledger: Vec::new(),
         memory: Remembering::default(),
         show: BTreeSet::new(),
+        said: None,
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -44,6 +44,7 @@ fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
         ledger: vec![entry(5, why)],
         memory: Remembering::default(),
         show: BTreeSet::new(),
+        said: None,
         now: NOW,
     };
     block(world.store().commit(commit(2, "not open"))).unwrap();

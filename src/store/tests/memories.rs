@@ -16,8 +16,17 @@ fn end(world: &World, open: OpenTurn, memory: Remembering) {
 
 fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
     let (says, ledger) = (Vec::new(), Vec::new());
-    let commit =
-        Commit { persona: eir(), turn, says, session, ledger, memory, show: BTreeSet::new(), now: NOW };
+    let commit = Commit {
+        persona: eir(),
+        turn,
+        says,
+        session,
+        ledger,
+        memory,
+        show: BTreeSet::new(),
+        said: None,
+        now: NOW,
+    };
     block(world.store().commit(commit)).unwrap();
 }
 

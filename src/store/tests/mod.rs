@@ -9,6 +9,7 @@ mod open;
 mod outbox;
 mod redact;
 mod rooms;
+mod transcript;
 mod turns;
 
 use std::future::Future;
@@ -100,6 +101,7 @@ fn session(generation: u32) -> Session {
         fingerprint: Default::default(),
         begun: Millis(4),
         last_committed: None,
+        seeded: false,
         account: Account::default(),
     }
 }

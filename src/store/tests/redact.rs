@@ -27,6 +27,7 @@ fn commit(world: &World, id: u128) {
         ledger: Vec::new(),
         memory: Remembering::default(),
         show: BTreeSet::new(),
+        said: None,
         now: NOW,
     };
     block(world.store().commit(commit)).unwrap();

@@ -9,6 +9,7 @@ fn commit(id: u128, says: Vec<NewSay>) -> Commit {
         ledger: Vec::new(),
         memory: Remembering::default(),
         show: BTreeSet::new(),
+        said: None,
         now: Millis(7),
     }
 }

@@ -20,8 +20,8 @@ fn replies(reply: &Value) -> Scripted {
 
 /// The lines about memories before the mail.
 fn reminded(words: &str) -> &str {
-    let end = words.find("\n# mail for you").map_or(0, |before| before + 1);
-    words[..end].find("# you remember\n").map_or("", |begin| &words[begin..end])
+    let Some(begin) = words.find("# you remember\n") else { return "" };
+    words[begin..].find("\n#").map_or("", |end| &words[begin..=begin + end])
 }
 
 #[test]
@@ -268,15 +268,15 @@ fn lane(words: &str) -> &str {
     room.and_then(|room| room.split_once(':')).map_or("swarm", |(name, _)| name)
 }
 
-/// The mail and the room's earlier lines, without what she herself had said there.
+/// The mail, the room's earlier lines and what is told of a lost session, without what she herself had said there.
 fn without_her_own(words: &str) -> String {
     let mut own = false;
-    let mail = &words[reminded(words).len()..];
+    let mail = words.replacen(reminded(words), "", 1);
     let kept = mail.lines().filter(|line| {
         own = if line.starts_with('|') {
             own
         } else {
-            line.starts_with("earlier") && line.contains("<@persona_eir:")
+            line.starts_with("said ") || line.starts_with("earlier") && line.contains("<@persona_eir:")
         };
         !own
     });

@@ -9,6 +9,7 @@ mod crash;
 mod encryption;
 mod hearing;
 mod limits;
+mod losses;
 mod memories;
 mod model;
 mod months;

@@ -337,6 +337,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         prices: Prices::default(),
         care: Policy::default(),
         archive_keep: Duration::from_secs(30 * 24 * 3600),
+        transcript_keep: Duration::from_secs(7 * 24 * 3600),
         grace: Duration::from_millis(200),
         halt: None,
     }

@@ -1,0 +1,118 @@
+//! What Personas heard and said last, by lane: for a session that may lose its file.
+//!
+//! Nothing of a lane is ever read for another one, and what is taken back goes at once.
+
+use ruma::{OwnedEventId, OwnedRoomId};
+
+use super::base::View;
+use super::record::{self, HeardLineForm, KindForm, LaneForm, MailForm, PastForm, SaidLineForm};
+use super::table::{Table, key};
+use super::tx::{Read, Tx};
+use super::{Result, chunk, inbox};
+use crate::conversation::past::PastTurn;
+use crate::conversation::{Lane, Millis, PersonaId};
+
+/// How many turns of a lane are kept.
+const TURNS: usize = 20;
+/// How many lines of a turn are, and how many bytes of each.
+const LINES: usize = 20;
+const BYTES: usize = 2 * 1024;
+/// How many rows one step of forgetting looks at.
+const STEP: usize = 1_000;
+
+/// A line that was heard; none where nothing was said by it.
+pub(super) fn heard(mail: &MailForm, text: &str) -> Option<HeardLineForm> {
+    let is_said = !matches!(mail.kind, KindForm::Redaction(_) | KindForm::Withdrawn);
+    is_said.then(|| HeardLineForm {
+        event: mail.event.clone(),
+        room: mail.room.clone(),
+        sender: mail.sender.clone(),
+        name: mail.name.clone(),
+        text: cut(text),
+        said: mail.said,
+    })
+}
+
+/// A line that she said.
+pub(super) fn said((room, text): (OwnedRoomId, String)) -> SaidLineForm {
+    SaidLineForm { room, text: cut(&text) }
+}
+
+fn cut(text: &str) -> String {
+    // What is cut keeps a character more than is shown, by which it is told.
+    text[..text.ceil_char_boundary(BYTES + 1)].to_owned()
+}
+
+/// Takes a turn down as the lane's newest; the oldest goes.
+pub(super) fn put(tx: &mut Tx<'_>, persona: &PersonaId, lane: &Lane, mut turn: PastForm) -> Result<()> {
+    turn.heard.drain(..turn.heard.len().saturating_sub(LINES));
+    turn.said.truncate(LINES);
+    let place = place(persona, lane);
+    let before = tx.rows(Table::Transcript, &place)?;
+    for (old, _) in &before[..(before.len() + 1).saturating_sub(TURNS)] {
+        tx.remove(Table::Transcript, old)?;
+    }
+    let number = tx.count(&format!("transcript:{persona}"))?;
+    tx.put_new(Table::Transcript, &[place.as_slice(), &number.to_be_bytes()].concat(), &turn);
+    Ok(())
+}
+
+/// The turns of a lane since a time, oldest first.
+pub(super) fn turns<R: Read>(
+    from: &R,
+    persona: &PersonaId,
+    lane: &Lane,
+    since: Millis,
+) -> Result<Vec<PastTurn>> {
+    let turns = from.records::<PastForm>(Table::Transcript, &place(persona, lane))?.into_iter();
+    Ok(turns.filter(|(_, turn)| turn.at >= since.0).map(|(_, turn)| turn.into()).collect())
+}
+
+/// Forgets the words of events that were taken back, and what she said to them.
+pub(super) fn withdraw(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    lane: LaneForm,
+    events: &[OwnedEventId],
+) -> Result<()> {
+    for (place, mut turn) in tx.records::<PastForm>(Table::Transcript, &place(persona, &lane.into()))? {
+        let before = turn.heard.len();
+        turn.heard.retain(|line| !events.contains(&line.event));
+        if turn.heard.len() < before {
+            turn.said.clear();
+            tx.put(Table::Transcript, &place, &turn)?;
+        }
+    }
+    Ok(())
+}
+
+/// Turns of before a time, from a key on, and where to go on looking.
+pub(super) fn stale(view: &View<'_>, from: &[u8], before: Millis) -> Result<inbox::Stale> {
+    let (rows, next) = view.page(Table::Transcript, from, STEP)?;
+    let mut found = Vec::new();
+    for (key, row) in rows {
+        let bytes = chunk::join(view, Table::Transcript, &key, row)?;
+        let turn: PastForm = record::decode(Table::Transcript, &key, &bytes)?;
+        if turn.at < before.0 {
+            found.push(key);
+        }
+    }
+    Ok((found, next))
+}
+
+/// Forgets turns; answers how many.
+pub(super) fn forget(tx: &mut Tx<'_>, places: &[Vec<u8>]) -> Result<u64> {
+    for place in places {
+        tx.remove(Table::Transcript, place)?;
+        tx.breathe()?;
+    }
+    Ok(places.len() as u64)
+}
+
+fn place(persona: &PersonaId, lane: &Lane) -> Vec<u8> {
+    let lane = match lane {
+        Lane::Register(name) => format!("r{name}"),
+        Lane::Direct(room) => format!("d{room}"),
+    };
+    key(persona.as_str(), &key(&lane, &[]))
+}
