@@ -108,7 +108,9 @@ impl Keeper {
             self.shared.tell(&format!("broken:{id}:{generation}:{}", broken.turn), &text).await?;
         }
         if let Some(model) = &counted.unknown {
-            let text = format!("the price of the model {model} is not known, so its money is not counted");
+            let text = format!(
+                "the price of the model {model} is not known, so its money is not counted; add it to the file of [session] prices"
+            );
             self.shared.tell(&format!("price:{model}"), &text).await?;
         }
         if let Some((counted, by_table)) = counted.differs {

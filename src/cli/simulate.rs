@@ -10,7 +10,7 @@ use super::{CliError, print};
 use crate::config::prices;
 use crate::operate::simulate::{ASSUMED, Assumptions, Scene, Sharing, draw, read, simulate};
 use crate::operate::{ExitCode, simulate::Arrival};
-use crate::persona::session::price::{Price, Ttl};
+use crate::persona::session::price::{Price, Prices, Ttl};
 
 /// What is replayed, and what is assumed.
 #[derive(Clone, Debug, Args)]
@@ -24,6 +24,9 @@ pub struct Options {
     /// The model, as in the config
     #[arg(long)]
     pub model: String,
+    /// A price file of your own, its rows before the shipped ones
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
     /// How long the prompt cache keeps what was not used
     #[arg(long, value_parser = PossibleValuesParser::new(["5m", "1h"]).map(|name| ttl(&name)))]
     pub ttl: Ttl,
@@ -65,7 +68,7 @@ fn ttl(name: &str) -> Ttl {
 }
 
 pub(super) fn run(options: &Options) -> Result<ExitCode, CliError> {
-    let price = price(&options.model)?;
+    let price = price(options)?;
     let assumed = assumptions(options, &price)?;
     let scene = Scene { price: &price, ttl: options.ttl, assumed };
     let report = simulate(&arrivals(options)?, &scene);
@@ -84,12 +87,18 @@ fn arrivals(options: &Options) -> Result<Vec<Arrival>, CliError> {
     }
 }
 
-fn price(model: &str) -> Result<Price, CliError> {
-    let prices = prices::shipped()?;
+fn price(options: &Options) -> Result<Price, CliError> {
+    let (prices, model) = (known(options)?, &options.model);
     prices.find(model).ok_or_else(|| {
         let known: Vec<&str> = prices.models.iter().map(|price| price.model.as_str()).collect();
         usage(format!("--model {model}: no price is known; write one of: {}", known.join(", ")))
     })
+}
+
+fn known(options: &Options) -> Result<Prices, CliError> {
+    let Some(path) = &options.prices else { return Ok(prices::shipped()?) };
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::Io { path: path.clone(), source })?;
+    Ok(prices::with_own(path, &text)?)
 }
 
 fn assumptions(options: &Options, price: &Price) -> Result<Assumptions, CliError> {

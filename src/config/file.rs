@@ -198,6 +198,8 @@ pub struct Session {
     pub keep_warm: Option<KeepWarm>,
     /// How much of the context window may be full.
     pub watermark: Option<f64>,
+    /// The operator's own price file.
+    pub prices: Option<PathBuf>,
     /// For how long the files of earlier sessions are kept.
     pub archive_keep: Option<Span>,
     /// For how long it is kept what was heard and said last.

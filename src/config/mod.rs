@@ -148,6 +148,7 @@ impl Loaded {
         let places = mind::places(file, &mut reading);
         let budget = budget::budget(file, &mut reading);
         let care = session::policy(file, &mut reading);
+        let prices = session::prices(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
         let registers = talk::registers(file, &mut reading);
@@ -155,8 +156,8 @@ impl Loaded {
         let personas = personas::personas(file, &mut reading, homeserver.as_ref().zip(appservice.as_ref()));
         let permissions = talk::permissions(file, &mut reading);
         let bot = homeserver.as_ref().zip(appservice.as_ref()).and_then(|(h, a)| bot(h, &a.bot));
-        let (Some(homeserver), Some(appservice), Some(mind), Some(places), Some(bot), true) =
-            (homeserver, appservice, mind, places, bot, reading.problems.is_empty())
+        let (Some(homeserver), Some(appservice), Some(mind), Some(places), Some(prices), Some(bot), true) =
+            (homeserver, appservice, mind, places, prices, bot, reading.problems.is_empty())
         else {
             return Err(ConfigError::Invalid(reading.problems));
         };
@@ -178,7 +179,7 @@ impl Loaded {
             mind,
             mind_version: String::new(),
             budget,
-            prices: prices::shipped()?,
+            prices,
             care,
             archive_keep: session::archive_keep(file),
             transcript_keep: session::transcript_keep(file),

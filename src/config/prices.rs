@@ -70,6 +70,14 @@ pub fn shipped() -> Result<Prices, ConfigError> {
     read(Path::new(NAME), SHIPPED)
 }
 
+/// The prices that are compiled in, under those of an operator's own file.
+///
+/// # Errors
+/// Everything that is wrong with that file.
+pub fn with_own(path: &Path, text: &str) -> Result<Prices, ConfigError> {
+    Ok(shipped()?.under(read(path, text)?))
+}
+
 /// Reads a price file's text; `path` is named where it is wrong.
 ///
 /// # Errors
@@ -197,6 +205,24 @@ mod tests {
             assert!(prices.find(&format!("claude-{family}")).is_some(), "{family}");
         }
         assert!(prices.models.len() >= 20);
+    }
+
+    #[test]
+    fn an_own_row_takes_the_place_of_the_shipped_one_with_its_aliases_and_adds_to_the_others() {
+        let row = |name: &str, input: &str| {
+            ROW.replace("\"m\"", &format!("\"{name}\"")).replace("input = 3.0", &format!("input = {input}"))
+        };
+        let own = |text: &str| with_own(Path::new("p.toml"), text).expect("well-formed");
+        let input = |prices: &Prices, model: &str| prices.find(model).map(|price| price.tariff.input);
+        let prices = own(&row("claude-opus-5-5", "7.0"));
+        assert_eq!((prices.source.as_str(), prices.date.as_str()), ("s", "d"));
+        for name in ["claude-opus-5-5", "opus", "claude-opus-5-5-20261001", "opus[1m]"] {
+            assert_eq!(input(&prices, name), Some(7_000), "{name}");
+        }
+        assert_eq!(input(&prices, "sonnet"), input(&shipped().unwrap(), "sonnet"));
+        let prices = own(&row("house-model", "1.0").replace("output", "aliases = [\"opus\"]\noutput"));
+        assert_eq!((input(&prices, "house-model"), input(&prices, "opus")), (Some(1_000), Some(1_000)));
+        assert_eq!(input(&prices, "claude-opus-5-5"), Some(4_000));
     }
 
     #[test]

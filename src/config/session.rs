@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::error::ConfigError;
 use super::file::{Apply, File, KeepWarm, OnRedaction};
+use super::prices;
 use super::reading::Reading;
-use crate::persona::session::Policy;
 use crate::persona::session::care;
+use crate::persona::session::{Policy, Prices};
 
 /// For how long the files of earlier sessions are kept, unless the operator chose another time.
 const ARCHIVE_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -33,6 +35,31 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
     let recycle_rss = Some(file.mind.recycle_rss.map_or(RECYCLE_RSS, |size| size.0));
     let watermark = watermark(file, reading);
     Policy { apply, keep_warm, on_redaction, watermark, recycle_rss, ..Policy::default() }
+}
+
+/// What models cost: as shipped, under the operator's own file.
+pub(super) fn prices(file: &File, reading: &mut Reading<'_>) -> Option<Prices> {
+    const KEY: &str = "session.prices";
+    let Some(named) = &file.session.prices else { return prices::shipped().ok() };
+    let path = reading.path(named);
+    let text = match Reading::text(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            reading.fail(KEY, format!("{}: {error}", path.display()), "name a price file that can be read");
+            return None;
+        }
+    };
+    match prices::with_own(&path, &text) {
+        Ok(prices) => Some(prices),
+        Err(ConfigError::Invalid(problems)) => {
+            reading.problems.extend(problems);
+            None
+        }
+        Err(error @ ConfigError::Read { .. }) => {
+            reading.fail(KEY, error.to_string(), "name a price file that can be read");
+            None
+        }
+    }
 }
 
 /// For how long the files of earlier sessions are kept.

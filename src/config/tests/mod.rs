@@ -283,3 +283,17 @@ fn a_registration_needs_only_its_own_sections_to_be_right() {
     let (homeserver, appservice) = loaded.for_registration().expect("good");
     assert_eq!((homeserver.server_name.as_str(), appservice.id.as_str()), ("hs.test", "persona-bridge"));
 }
+
+#[test]
+fn an_own_price_file_lies_beside_the_config_and_what_is_wrong_in_it_is_told_with_its_line() {
+    let price = "source = \"us\"\ndate = \"today\"\n[[models]]\nname = \"house\"\ninput = 1.0\noutput = 2.0\nwindow = 9\nminimum = 1\n";
+    let dir = folder();
+    fs::write(dir.path().join("prices.toml"), price).unwrap();
+    let text = format!("{GOOD}[session]\nprices = \"prices.toml\"\n");
+    let prices = gather(dir.path(), &text, &[]).unwrap().bridge.prices;
+    assert_eq!(prices.find("house").map(|price| price.tariff.output), Some(2_000));
+    assert!(prices.find("opus").is_some());
+    fs::write(dir.path().join("prices.toml"), price.replace("window = 9\n", "")).unwrap();
+    let said = gather(dir.path(), &text, &[]).map(drop).unwrap_err().to_string();
+    assert!(said.contains("prices.toml:3: models[0]: missing field `window`"), "{said}");
+}

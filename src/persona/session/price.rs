@@ -192,6 +192,11 @@ impl Tokens {
 }
 
 impl Price {
+    /// Whether this is its name or one of its aliases.
+    fn is_called(&self, name: &str) -> bool {
+        self.model == name || self.aliases.iter().any(|alias| alias == name)
+    }
+
     /// The price of a model that no table knows: the usual ratios to an input token, which costs one dollar a million.
     /// Good to decide by, never to be shown as money.
     pub fn unknown(model: &str) -> Self {
@@ -238,10 +243,24 @@ impl Prices {
         is_date.then(|| self.exactly(name).cloned()).flatten()
     }
 
+    /// These prices with others before them: a row of theirs takes the place of ours of the same name, and inherits its
+    /// aliases.
+    #[must_use]
+    pub fn under(self, over: Self) -> Self {
+        let mut models = over.models;
+        let named = |models: &[Price], name: &String| models.iter().any(|row| row.is_called(name));
+        for mut ours in self.models {
+            ours.aliases.retain(|alias| !named(&models, alias));
+            match models.iter_mut().find(|row| row.is_called(&ours.model)) {
+                Some(theirs) => theirs.aliases.append(&mut ours.aliases),
+                None => models.push(ours),
+            }
+        }
+        Self { source: over.source, date: over.date, models }
+    }
+
     fn exactly(&self, model: &str) -> Option<&Price> {
-        self.models
-            .iter()
-            .find(|price| price.model == model || price.aliases.iter().any(|alias| alias == model))
+        self.models.iter().find(|price| price.is_called(model))
     }
 }
 
