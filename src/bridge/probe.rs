@@ -62,6 +62,7 @@ async fn ask(shared: &Shared, mind: &mut MindHandle) -> Result<(Ending, Usage), 
         fingerprint: Fingerprint::default(),
         begun: now,
         last_committed: None,
+        seeded: false,
         account: Account::default(),
     };
     let feed = Feed {

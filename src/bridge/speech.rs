@@ -53,7 +53,7 @@ pub(crate) async fn surroundings(
     batch: &Batch,
     session: &Session,
     memories: Vec<Memory>,
-    now: Millis,
+    turn: &OpenTurn,
 ) -> Result<Surroundings, BridgeError> {
     let id = &persona.persona.id;
     let mut labels = labels_of(batch);
@@ -88,8 +88,9 @@ pub(crate) async fn surroundings(
         past,
         trim_over,
         whole,
+        tight: turn.troubles.tight,
         begins_anew,
-        now,
+        now: turn.as_of,
     })
 }
 
@@ -287,6 +288,7 @@ fn allowance(
         rooms.insert(room.clone(), known.into_iter().collect());
     }
     let (trim_over, whole) = trimming(shared, id, &batch)?;
-    let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, ..Surroundings::default() });
+    let tight = turn.troubles.tight;
+    let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
     Ok((Allowance { memories, parts, ..reply::allowance(&batch, rooms, heard) }, closed))
 }

@@ -21,7 +21,7 @@ use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::{Feed, Purpose};
 use crate::persona::session::Usd;
-use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, shorter, verdict};
+use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, shorter, tighter, verdict};
 use crate::store::{Books, Commit};
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
@@ -195,7 +195,7 @@ impl Turns {
             memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
         let memories = self.reminded.memories.clone();
         let surroundings =
-            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, turn.as_of).await?;
+            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, &turn).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
         self.sessions.feeds(&batch.deliveries);
@@ -398,9 +398,14 @@ impl Turns {
         self.sessions.boundary()
     }
 
-    /// Mail that is too long by itself goes on with less of it; the rest waits for later turns.
+    /// Mail that is too long by itself goes on with less of it, the rest in later turns; one message alone with a part of it.
     async fn shorten(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
-        let Some((seqs, troubles)) = shorter(&turn.seqs) else { return self.hold(turn, reason).await };
+        let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
+        let bytes = deliveries.iter().map(|delivery| delivery.text.len()).sum();
+        let alone = || Some((turn.seqs.clone(), tighter(&turn.troubles, bytes, prompt::TIGHT)?));
+        let Some((seqs, troubles)) = shorter(&turn.seqs).or_else(alone) else {
+            return self.hold(turn, reason).await;
+        };
         self.sessions.renew_and_tell(&reason, false).await?;
         tracing::info!(turn = %turn.id, mail = turn.seqs.len(), left = seqs.len(), "the turn goes on with less mail");
         let (attempt, now) = (turn.attempt + 1, self.shared.clock.now());

@@ -70,7 +70,20 @@ pub enum Ending {
 impl Ending {
     /// Whether a session that is given up for it is lost: nothing was settled in it, and nobody chose its end.
     pub fn loses_session(&self) -> bool {
-        matches!(self, Self::SessionGone { .. } | Self::Final { .. })
+        match self {
+            Self::SessionGone { .. }
+            | Self::Poisoned { .. }
+            | Self::Died { .. }
+            | Self::Final { .. }
+            | Self::Rejected { .. } => true,
+            Self::Answered { .. }
+            | Self::Transient { .. }
+            | Self::Invalid { .. }
+            | Self::Lost { .. }
+            | Self::Stranded
+            | Self::Refused { .. }
+            | Self::TooLong => false,
+        }
     }
 }
 
@@ -89,6 +102,8 @@ pub struct Troubles {
     pub invalid: u32,
     /// Generations that were begun for this turn.
     pub generations: u32,
+    /// Whether its one message is shown in part, since it is too long by itself.
+    pub tight: bool,
     /// The fault line that the next attempt feeds instead of `(retry)`.
     pub fault: Option<String>,
 }
@@ -124,8 +139,8 @@ pub enum Verdict {
         /// Whether the file of the old one is not to be trusted any more.
         spoilt: bool,
     },
-    /// Go on in the next generation with the part of this mail that [`shorter`] gives, and the rest in later turns; where
-    /// there is none, put it aside.
+    /// Go on in the next generation with the part of this mail that [`shorter`] gives, and the rest in later turns; with one
+    /// message alone, show it in part as [`tighter`] says; where that was done, put it aside.
     Shorten {
         /// Why, for operators.
         reason: String,
@@ -177,7 +192,7 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// | final, rejected | again after 1 s; then a new generation; then hold |
 /// | poisoned | a new generation; then hold |
 /// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
-/// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: hold |
+/// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: in part; then hold |
 /// | session gone | a new generation, at most three for a turn; then hold |
 /// | refused | stop asking; the turn stays open |
 ///
@@ -283,6 +298,13 @@ pub fn shorter(seqs: &[u64]) -> Option<(Vec<u64>, Troubles)> {
     (seqs.len() > 1).then(|| (half, Troubles { generations: 1, ..Troubles::default() }))
 }
 
+/// How one message goes on that alone was too long for a fresh session, of so many bytes where `most` are shown of such: in
+/// part, once. None where that would not make it shorter.
+pub fn tighter(before: &Troubles, bytes: usize, most: usize) -> Option<Troubles> {
+    let troubles = Troubles { generations: 1, tight: true, ..Troubles::default() };
+    (!before.tight && bytes > most).then_some(troubles)
+}
+
 /// How a new generation is begun, where one may be.
 struct Fresh {
     /// How many may be begun for one turn.
@@ -305,7 +327,8 @@ impl Fresh {
         if before.generations >= most {
             return Verdict::Hold { reason, spoilt };
         }
-        let troubles = Troubles { generations: before.generations + 1, ..troubles };
+        let (generations, tight) = (before.generations + 1, before.tight);
+        let troubles = Troubles { generations, tight, ..troubles };
         Verdict::NewGeneration { reason, troubles, spoilt }
     }
 }

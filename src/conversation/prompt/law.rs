@@ -148,7 +148,7 @@ prop_compose! {
         let heard = (10..20).map(|number| (event(&number.to_string()), format!("m{number}")));
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
         let now = Millis(NOW);
-        Surroundings { rooms, labels, context, memories, past, trim_over, whole, begins_anew, now }
+        Surroundings { rooms, labels, context, memories, past, trim_over, whole, tight: false, begins_anew, now }
     }
 }
 

@@ -45,6 +45,9 @@ pub const PING: &str = "# nothing was said; the bridge keeps your session warm. 
 /// The label in [`Surroundings::labels`] of an event that she sent herself.
 pub const OWN: &str = "yours";
 
+/// How many bytes are shown of a message that is too long for a fresh session.
+pub const TIGHT: usize = 2 * 1024;
+
 /// The longest fault line, in characters.
 const FAULT_LINE: usize = 400;
 
@@ -65,6 +68,8 @@ pub struct Surroundings {
     pub trim_over: Option<usize>,
     /// The numbers of messages that are shown in whole however long they are, since she asked for that.
     pub whole: BTreeSet<u64>,
+    /// Whether the message is too long for her, so that only a little of it is shown and no more can be.
+    pub tight: bool,
     /// Whether a session begins with it that is not her first.
     pub begins_anew: bool,
     /// The time now.
@@ -94,8 +99,11 @@ pub fn stamp(at: Millis) -> String {
     time::stamp(at)
 }
 
-/// The labels of the messages of a batch that are shown in part.
+/// The labels of the messages of a batch that are shown in part, and may be shown in whole.
 pub fn parts(batch: &Batch, surroundings: &Surroundings) -> BTreeSet<String> {
+    if surroundings.tight {
+        return BTreeSet::new();
+    }
     let in_part = batch.shown().filter(|delivery| surroundings.trims(delivery).is_some());
     in_part.map(|delivery| format!("m{}", delivery.seq)).collect()
 }
@@ -103,6 +111,9 @@ pub fn parts(batch: &Batch, surroundings: &Surroundings) -> BTreeSet<String> {
 impl Surroundings {
     /// Over how many bytes a message is trimmed that is longer than that.
     fn trims(&self, delivery: &Delivery) -> Option<usize> {
+        if self.tight {
+            return Some(TIGHT).filter(|over| trim::is_part(&delivery.text, *over));
+        }
         self.trim_over
             .filter(|over| !self.whole.contains(&delivery.seq) && trim::is_part(&delivery.text, *over))
     }

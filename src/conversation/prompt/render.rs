@@ -85,8 +85,10 @@ pub(super) fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
 fn message(delivery: &Delivery, labels: &Labels<'_>, surroundings: &Surroundings) -> String {
     let mut marks = marks(delivery, labels);
     let part = surroundings.trims(delivery).map(|over| trim::trimmed(&delivery.text, over));
-    marks.extend(part.as_ref().map(|(_, left_out)| format!("in part, {left_out} characters left out")));
-    marks.extend(surroundings.whole.contains(&delivery.seq).then(|| "in whole".to_owned()));
+    let how = if surroundings.tight { "too long to be shown" } else { "in part" };
+    marks.extend(part.as_ref().map(|(_, left_out)| format!("{how}, {left_out} characters left out")));
+    let is_whole = !surroundings.tight && surroundings.whole.contains(&delivery.seq);
+    marks.extend(is_whole.then(|| "in whole".to_owned()));
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };
     let head = format!(
         "m{} {} {}{marks}:",

@@ -57,6 +57,7 @@ fn surroundings() -> Surroundings {
         past: Vec::new(),
         trim_over: None,
         whole: BTreeSet::new(),
+        tight: false,
         begins_anew: false,
         now: Millis(NOW),
     }
@@ -80,6 +81,16 @@ fn a_next_session_begins_with_the_seam_in_one_line() {
     let anew = render(&batch, &Surroundings { begins_anew: true, ..surroundings() });
     assert_eq!(anew, format!("{SEAM}\n{usual}"));
     assert!(!SEAM.contains('\n') && SEAM.starts_with("# your next session begins here"));
+}
+
+#[test]
+fn a_message_that_is_too_long_for_her_is_told_to_be_so_and_cannot_be_asked_for() {
+    let batch = Batch::new(swarm(), vec![delivery(1, &"x".repeat(5_000)), delivery(2, "short")]).unwrap();
+    let around = Surroundings { tight: true, whole: [1].into(), trim_over: Some(8_192), ..surroundings() };
+    let words = render(&batch, &around);
+    assert!(words.contains("(too long to be shown, 2952 characters left out): x"), "{words}");
+    assert!(words.contains("<@alice:hs.test>: short") && !words.contains("in whole"), "{words}");
+    assert_eq!(parts(&batch, &around), BTreeSet::new());
 }
 
 #[test]

@@ -237,6 +237,18 @@ fn the_reason_reaches_the_operators() {
     assert_eq!(verdict(ending('r'), &Troubles::default()), Verdict::StopAsking { reason: "r".to_owned() });
 }
 
+#[test]
+fn one_message_that_is_too_long_is_shown_in_part_once_and_only_where_that_is_less() {
+    let fresh = Troubles { generations: 1, ..Troubles::default() };
+    let tight = Troubles { tight: true, ..fresh.clone() };
+    assert_eq!(tighter(&fresh, 3_000, 2_048), Some(tight.clone()));
+    assert_eq!(tighter(&fresh, 2_048, 2_048), None);
+    assert_eq!(tighter(&tight, 3_000, 2_048), None);
+    let gone = verdict(ending('g'), &tight);
+    let stays = matches!(&gone, Verdict::NewGeneration { troubles, .. } if troubles.tight);
+    assert!(stays, "{gone:?}");
+}
+
 fn any_troubles() -> impl Strategy<Value = Troubles> {
     let count = || prop_oneof![0..6_u32, Just(u32::MAX)];
     (count(), count(), 0..2_u32, 0..3_u32, 0..4_u32, 0..5_u32, prop::option::of("[a-z]{1,3}")).prop_map(
@@ -247,6 +259,7 @@ fn any_troubles() -> impl Strategy<Value = Troubles> {
             finals,
             invalid,
             generations,
+            tight: false,
             fault,
         },
     )

@@ -44,6 +44,8 @@ pub(in crate::store) struct TroublesForm {
     pub(in crate::store) finals: u32,
     pub(in crate::store) invalid: u32,
     pub(in crate::store) generations: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::store) tight: bool,
     pub(in crate::store) fault: Option<String>,
 }
 
@@ -73,7 +75,7 @@ pub(in crate::store) struct TurnForm {
 
 impl From<OpenTurn> for TurnForm {
     fn from(turn: OpenTurn) -> Self {
-        let Troubles { transient, lost, deaths, finals, invalid, generations, fault } = turn.troubles;
+        let Troubles { transient, lost, deaths, finals, invalid, generations, tight, fault } = turn.troubles;
         Self {
             id: Id(turn.id.0),
             lane: LaneForm::from(&turn.lane),
@@ -82,14 +84,15 @@ impl From<OpenTurn> for TurnForm {
             not_before: turn.not_before.0,
             as_of: turn.as_of.0,
             spent: turn.spent.0,
-            troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, fault },
+            troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }
 }
 
 impl From<TurnForm> for OpenTurn {
     fn from(form: TurnForm) -> Self {
-        let TroublesForm { transient, lost, deaths, finals, invalid, generations, fault } = form.troubles;
+        let TroublesForm { transient, lost, deaths, finals, invalid, generations, tight, fault } =
+            form.troubles;
         Self {
             id: TurnId(form.id.0),
             lane: form.lane.into(),
@@ -98,7 +101,7 @@ impl From<TurnForm> for OpenTurn {
             not_before: Millis(form.not_before),
             as_of: Millis(form.as_of),
             spent: Usd(form.spent),
-            troubles: Troubles { transient, lost, deaths, finals, invalid, generations, fault },
+            troubles: Troubles { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }
 }

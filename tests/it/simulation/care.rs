@@ -230,6 +230,30 @@ fn one_message_that_is_too_long_by_itself_is_held() {
 }
 
 #[test]
+fn one_long_message_that_is_too_long_by_itself_is_shown_in_part_and_answered() {
+    let mut world = World::new(Flavour::Synapse);
+    world.script = Arc::new(|_, words| match words.len() {
+        0..6_000 => usual(),
+        6_000.. => Scripted { outcome: Outcome::Ends(Ending::TooLong), ..usual() },
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, &format!("Eir, a book: {}", "word ".repeat(1_400)));
+        stage.said(&swarm, EIR, 1).await;
+        talk(stage, "and something short").await;
+        counts(&stage.told(), &[("held", 0), ("session 3: the prompt is too long", 1)]);
+    });
+    let fed = world.fed("eir");
+    assert_eq!(fed.len(), 4);
+    assert!(
+        fed[2].words.contains("too long to be shown, ") && fed[2].words.contains("Eir, a book"),
+        "{}",
+        fed[2].words
+    );
+    assert_eq!(world.store().counts().held, 0);
+}
+
+#[test]
 fn a_change_takes_effect_at_once_where_the_operator_says_so() {
     let mut world = counted(200_000);
     world.play(async |stage| chat(stage, 1).await);
