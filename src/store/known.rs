@@ -2,16 +2,18 @@
 //! it costs more than any other step of taking an event in.
 //!
 //! A Bloom filter: it denies no event that was committed. It learns what was there at open behind the answer, and denies
-//! nothing before it knows all. With a million events in the store it takes one new id in 500 for one that may be known,
+//! nothing before it knows all. With a million events in the store it takes one new id in 400 for one that may be known,
 //! with four millions one in six; those are looked up.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How many words of 64 bits: 2 MiB.
-const WORDS: u64 = 1 << 18;
+const WORDS: usize = 1 << 18;
+/// How many words hold all bits of an event, so that a look touches a line of the processor's cache or two.
+const BLOCK: usize = 8;
 /// How many bits stand for an event.
-const BITS: u64 = 4;
+const BITS: usize = 4;
 
 /// The events that the store may know.
 #[derive(Debug)]
@@ -47,13 +49,13 @@ impl Known {
     }
 }
 
-/// The bits of an event, each in its word; two halves of one hash make all of them (Kirsch and Mitzenmacher, 2006).
+/// The bits of an event, each in its word: the low bits of a hash tell the block, nine high ones each a place in it.
 fn places(event: &[u8]) -> impl Iterator<Item = (usize, u64)> {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(event);
-    let (first, step) = (hash & u64::from(u32::MAX), hash >> 32);
-    (0..BITS).map(move |number| {
-        let place = first.wrapping_add(number.wrapping_mul(step | 1)) % (WORDS * 64);
-        (usize::try_from(place / 64).unwrap_or_default(), 1 << (place % 64))
+    let block = hash as usize % (WORDS / BLOCK) * BLOCK;
+    (1..=BITS).map(move |number| {
+        let place = hash >> (64 - 9 * number) & 0x1ff;
+        (block + place as usize / 64, 1 << (place % 64))
     })
 }
 
