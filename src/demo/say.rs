@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::cast::{self, Target};
 use super::error::DemoError;
 use super::matrix::CallFault;
-use super::you::You;
+use super::you::{Heard, You};
 
 /// How long an answer may take from readiness on.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,18 +37,33 @@ pub(super) async fn say(you: &mut You, target: Target, words: &str) -> Result<St
 
 async fn ask(you: &mut You, target: Target, words: &str) -> Result<String, CallFault> {
     let room = you.go(target).await?;
-    // What was said before the question is no answer to it.
-    you.listen(Duration::ZERO).await?;
-    you.say(&room, words).await?;
+    let question = you.say(&room, words).await?;
+    let mut asked = false;
     loop {
-        let heard = you.listen(Duration::from_secs(10)).await?;
-        let mut answers =
-            heard.into_iter().filter(|heard| heard.target == target && answers(target, words, heard.persona));
-        if let Some(first) = answers.next() {
-            let rest = answers.filter(|heard| heard.persona == first.persona).map(|heard| heard.body);
-            return Ok(std::iter::once(first.body).chain(rest).collect::<Vec<_>>().join("\n\n"));
+        let events = you.timeline(&room, Duration::from_secs(10)).await?;
+        // What stands before the question is no answer to it.
+        let later = if asked { Some(events.as_slice()) } else { after(&question, &events) };
+        let Some(later) = later else { continue };
+        asked = true;
+        if let Some(answer) = answer(target, words, later) {
+            return Ok(answer);
         }
     }
+}
+
+/// The events that stand after one of them.
+fn after<'a>(event: &str, events: &'a [Value]) -> Option<&'a [Value]> {
+    let at = events.iter().position(|other| other["event_id"] == event)?;
+    Some(&events[at + 1..])
+}
+
+/// What the first who was asked says there.
+fn answer(target: Target, words: &str, events: &[Value]) -> Option<String> {
+    let heard = events.iter().filter_map(|event| Heard::read(target, event));
+    let mut answers = heard.filter(|heard| answers(target, words, heard.persona));
+    let first = answers.next()?;
+    let rest = answers.filter(|heard| heard.persona == first.persona).map(|heard| heard.body);
+    Some(std::iter::once(first.body).chain(rest).collect::<Vec<_>>().join("\n\n"))
 }
 
 /// Whether this Persona was asked.
@@ -59,6 +76,8 @@ fn answers(target: Target, words: &str, persona: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -73,6 +92,26 @@ mod tests {
         check("swarm", "hello", Err(cast::UNADDRESSED));
         check("nowhere", "Eir, hello", Err("minds, swarm, burn, eir, brage"));
         check("eir", "  ", Err("needs words"));
+    }
+
+    #[test]
+    fn an_answer_stands_after_its_question() {
+        let event = |id: &str, who: &str, body: &str| {
+            json!({"event_id": id, "type": "m.room.message", "sender": format!("@{who}:demo.test"),
+                "content": {"msgtype": "m.text", "body": body}})
+        };
+        let target = Target::Room("swarm");
+        let events = [
+            event("$1", "persona_eir", "an earlier answer"),
+            event("$2", "you", "Eir, hello"),
+            event("$3", "persona_brage", "another's"),
+            event("$4", "persona_eir", "hers"),
+            event("$5", "persona_eir", "and more"),
+        ];
+        let said = answer(target, "Eir, hello", after("$2", &events).unwrap());
+        assert_eq!(said.as_deref(), Some("hers\n\nand more"));
+        assert_eq!(answer(target, "Eir, hello", after("$5", &events).unwrap()), None);
+        assert_eq!(after("$6", &events), None);
     }
 
     #[test]

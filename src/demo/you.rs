@@ -17,6 +17,8 @@ pub(super) struct You {
     login: Login,
     rooms: BTreeMap<String, Target>,
     since: Option<String>,
+    /// Which sync of which process it is: homeservers repeat an answer of before to a question of before.
+    mark: (String, u64),
 }
 
 /// Something that a Persona said.
@@ -34,7 +36,7 @@ impl You {
     /// A user by their token; what was said before now is not heard again.
     pub(super) async fn new(matrix: &Matrix, login: Login) -> Result<Self, CallFault> {
         let matrix = matrix.with_token(&login.access_token);
-        let mut you = Self { matrix, login, rooms: BTreeMap::new(), since: None };
+        let mut you = Self { matrix, login, rooms: BTreeMap::new(), since: None, mark: (secret::token(), 0) };
         you.sync(Duration::ZERO).await?;
         Ok(you)
     }
@@ -82,9 +84,19 @@ impl You {
         Ok(heard)
     }
 
+    /// Waits at most `patience` for something to happen: what stands new in a room, in its order.
+    pub(super) async fn timeline(&mut self, room: &str, patience: Duration) -> Result<Vec<Value>, CallFault> {
+        let mut answer = self.sync(patience).await?;
+        let events = answer["rooms"]["join"][room]["timeline"]["events"].take();
+        Ok(events.as_array().cloned().unwrap_or_default())
+    }
+
     async fn sync(&mut self, patience: Duration) -> Result<Value, CallFault> {
         let patience = patience.as_millis().to_string();
-        let filter = json!({"room": {"timeline": {"limit": 100}}, "presence": {"types": []}}).to_string();
+        self.mark.1 += 1;
+        // Every type is excluded already; the one more makes it a question of its own.
+        let presence = json!({"types": [], "not_types": [format!("{}.{}", self.mark.0, self.mark.1)]});
+        let filter = json!({"room": {"timeline": {"limit": 100}}, "presence": presence}).to_string();
         let mut query = vec![("timeout", patience.as_str()), ("filter", filter.as_str())];
         if let Some(since) = &self.since {
             query.push(("since", since));
@@ -143,7 +155,8 @@ impl You {
 }
 
 impl Heard {
-    fn read(target: Target, event: &Value) -> Option<Self> {
+    /// What an event says, if a Persona says something by it.
+    pub(super) fn read(target: Target, event: &Value) -> Option<Self> {
         let content = &event["content"];
         let is_edit = content["m.relates_to"]["rel_type"] == "m.replace";
         if event["type"] != "m.room.message" || is_edit {

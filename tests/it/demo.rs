@@ -202,6 +202,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_question_in_a_row_has_its_own_answer() {
+        let test = "each_question_in_a_row_has_its_own_answer";
+        let Some(demo) = Demo::new(Kind::Synapse, test).await else { return };
+        let chat = demo.chat().await;
+        for number in 1..=4 {
+            let answer = demo.ask(&format!("Eir, number {number}"), "swarm").await;
+            assert!(answer.contains(&format!("number {number}")), "to number {number}: {answer}");
+        }
+        assert!(chat.signal("INT").await.success());
+    }
+
+    #[tokio::test]
     async fn nothing_outlives_a_demo_that_is_killed() {
         let Some(demo) = Demo::new(Kind::Synapse, "nothing_outlives_a_demo_that_is_killed").await else {
             return;
