@@ -15,8 +15,13 @@ fn main() -> std::process::ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code.into(),
         Err(error) => {
-            say(&format!("persona-bridge: {error:#}"));
-            error.downcast_ref::<CliError>().map_or(ExitCode::Failed, CliError::code).into()
+            let (told, code) = match error.downcast_ref::<CliError>() {
+                // Its own words hold what caused it.
+                Some(error) => (error.to_string(), error.code()),
+                None => (format!("{error:#}"), ExitCode::Failed),
+            };
+            say(&format!("persona-bridge: {told}"));
+            code.into()
         }
     }
 }

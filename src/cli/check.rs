@@ -1,10 +1,14 @@
 //! `check`: the config, without asking anyone.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::fs::Access;
+
 use super::{CliError, config_code, print, problem_code, registration_code, states};
 use crate::bridge::Mind;
+use crate::config::error;
 use crate::config::{self, Config, ConfigError, Environment, Problem, ProblemKind, Settings};
 use crate::homeserver::registration::{self, RegistrationError};
 use crate::operate::{ExitCode, Finding, finding};
@@ -49,6 +53,10 @@ pub(super) fn read(path: &Path, environment: Environment) -> (Vec<Finding>, Opti
             registration_remedy(&error),
         )]),
     };
+    if let Some(finding) = closed_store(&settings.store.path) {
+        findings.retain(|finding| finding.line != "[store]");
+        findings.push(finding);
+    }
     let warnings = config.as_ref().map_or(&settings.warnings, |config| &config.warnings);
     for warning in warnings {
         warn(&mut findings, warning);
@@ -63,6 +71,22 @@ pub(super) fn read(path: &Path, environment: Environment) -> (Vec<Finding>, Opti
             (findings, None)
         }
     }
+}
+
+/// What of a store that exists we have no right to open.
+fn closed_store(path: &Path) -> Option<Finding> {
+    let parts = [path.to_owned(), path.join("lock"), path.join("sled"), path.join("sled/db")];
+    parts.iter().find_map(|part| {
+        let mut wanted = Access::READ_OK | Access::WRITE_OK;
+        if std::fs::metadata(part).is_ok_and(|meta| meta.is_dir()) {
+            wanted |= Access::EXEC_OK;
+        }
+        let error = std::io::Error::from(rustix::fs::access(part, wanted).err()?);
+        let denied = matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+        let cause = format!("{}: {error}", part.display());
+        let remedy = "give the bridge's user the right to read and write it, or check as that user";
+        denied.then(|| Finding::fail("[store]", ExitCode::StoreFailed, cause, remedy))
+    })
 }
 
 /// What the error's own words do not say yet.
@@ -89,7 +113,7 @@ fn warn(findings: &mut Vec<Finding>, warning: &Problem) {
 fn failures(error: &ConfigError) -> Vec<Finding> {
     let problems = match error {
         ConfigError::Read { path, source } => {
-            let remedy = format!("write one with `persona-bridge example-config {}`", path.display());
+            let remedy = error::how_to_give(path, source);
             return vec![Finding::fail(
                 "config",
                 config_code(error),

@@ -38,16 +38,17 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, CliError> {
 }
 
 async fn parts(config: Config, stop: CancellationToken) -> Result<Parts, CliError> {
-    let listen = config.appservice.listen;
-    let listener = TcpListener::bind(listen).await.map_err(|error| {
-        let remedy = "is another persona-bridge running? Set [appservice] listen to a free address";
-        other(format!("cannot listen at {listen}: {error}; {remedy}"), ExitCode::Failed)
-    })?;
     let opening = opening(&config);
     let store_config = config.store.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(&store_config, opening)).await;
     let store =
         opened.map_err(|error| other(format!("the store failed: {error}"), ExitCode::StoreFailed))??;
+    // After the store, whose lock tells better than a taken port that this bridge runs already.
+    let listen = config.appservice.listen;
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let remedy = "is another persona-bridge running? Set [appservice] listen to a free address";
+        other(format!("cannot listen at {listen}: {error}; {remedy}"), ExitCode::Failed)
+    })?;
     let transport = ReqwestTransport::new(CALL)
         .map_err(|error| other(format!("no HTTP client: {error}"), ExitCode::Failed))?;
     let url = config.homeserver.url.clone();

@@ -1,13 +1,13 @@
 //! What is wrong with a config, where, and what to do about it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a config cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{path}: {source}; write one with `persona-bridge example-config {path}`")]
+    #[error("{path}: {source}; {remedy}", path = path.display(), remedy = how_to_give(path, source))]
     Read {
         /// Which file.
         path: PathBuf,
@@ -74,6 +74,15 @@ impl fmt::Display for Problem {
             write!(f, "{}: ", self.key)?;
         }
         write!(f, "{}; {}", self.cause, self.remedy)
+    }
+}
+
+/// What to do about a config that could not be read.
+pub fn how_to_give(path: &Path, source: &std::io::Error) -> String {
+    if source.kind() == std::io::ErrorKind::NotFound {
+        format!("write one with `persona-bridge example-config {}`", path.display())
+    } else {
+        "name a file that can be read".to_owned()
     }
 }
 

@@ -8,6 +8,7 @@ use super::error::ProblemKind;
 use super::file::{self, Claude, CredentialKind, File, MindKind, Ttl};
 use super::reading::Reading;
 use super::server::http_url;
+use super::source::{CREDENTIAL, NO_PLACE, PLACES};
 use crate::bridge;
 use crate::mind::{claude, scripted};
 use crate::persona::Places;
@@ -122,8 +123,13 @@ fn is_program(path: &Path) -> bool {
 
 /// Reads the secret, once.
 fn secret(section: Option<&file::Credential>, reading: &mut Reading<'_>) -> Option<String> {
-    const KEY: &str = "mind.claude.credential";
+    const KEY: &str = CREDENTIAL;
     let section = reading.required(KEY, section)?;
+    let file = section.file.as_ref().map(|file| file.to_string_lossy());
+    if section.env.as_deref().is_some_and(is_no_name) || file.is_some_and(|file| is_key(&file)) {
+        reading.fail(KEY, NO_PLACE, PLACES);
+        return None;
+    }
     let secret = match (&section.env, &section.file) {
         (Some(name), None) => match reading.vars.get(name) {
             Some(secret) => secret.trim().to_owned(),
@@ -146,10 +152,20 @@ fn secret(section: Option<&file::Credential>, reading: &mut Reading<'_>) -> Opti
     Some(secret)
 }
 
+/// Whether a text cannot be the name of a variable, and so may be the secret itself.
+fn is_no_name(text: &str) -> bool {
+    !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') || text.is_empty()
+}
+
+/// Whether a text has the form of a key of the API.
+fn is_key(text: &str) -> bool {
+    text.starts_with("sk-")
+}
+
 fn secret_file(path: &Path, reading: &mut Reading<'_>) -> Option<String> {
-    const KEY: &str = "mind.claude.credential";
+    const KEY: &str = CREDENTIAL;
     let shown = path.display();
-    let read = std::fs::metadata(path).and_then(|meta| Ok((meta, std::fs::read_to_string(path)?)));
+    let read = std::fs::metadata(path).and_then(|meta| Ok((meta, Reading::text(path)?)));
     match read {
         Ok((meta, _)) if meta.permissions().mode() & 0o077 != 0 => {
             let cause =

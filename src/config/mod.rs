@@ -260,6 +260,7 @@ fn registration_fits(settings: &Settings, registration: &Registration, reading: 
             );
         }
     }
+    hinders(registration, reading);
     match &registration.url {
         None => reading.warn(
             "appservice.registration",
@@ -274,5 +275,22 @@ fn registration_fits(settings: &Settings, registration: &Registration, reading: 
             );
         }
         Some(_) => {}
+    }
+}
+
+/// What of a registration works against the bridge.
+fn hinders(registration: &Registration, reading: &mut Reading<'_>) {
+    const KEY: &str = "appservice.registration";
+    const REMEDY: &str = "generate it anew (--force), install it and restart the homeserver";
+    if registration.as_token == registration.hs_token {
+        reading.warn(KEY, "as_token and hs_token are the same", REMEDY);
+    }
+    if registration.rate_limited {
+        let remedy = "set rate_limited: false in it, install it and restart the homeserver";
+        reading.warn(KEY, "the homeserver limits how fast Personas speak", remedy);
+    }
+    if !registration.exclusive {
+        let remedy = "set exclusive: true for its users, install it and restart the homeserver";
+        reading.warn(KEY, "anyone may register a user in the Personas' namespace", remedy);
     }
 }

@@ -14,6 +14,8 @@ use crate::persona::state::Malformed;
 
 /// The most bytes of doctrine a Persona may have, all files together.
 const DOCTRINE_MAX: usize = 96 << 10;
+/// The most bytes of a user id.
+const USER_MAX: usize = 255;
 /// The most characters of a name.
 const NAME_MAX: usize = 64;
 
@@ -38,13 +40,11 @@ pub(super) fn personas(
         let (Some(id), Some(name), Some((homeserver, appservice))) = (id, name, server) else { continue };
         let user = format!("@{}{id}:{}", appservice.user_prefix, homeserver.server_name);
         match UserId::parse(&user) {
-            Ok(user) => {
+            Ok(user) if user.as_str().len() <= USER_MAX => {
                 let persona = Persona { id: PersonaId(id), user, name };
                 personas.push(PersonaConfig { persona, avatar, doctrine, state, rooms });
             }
-            Err(_) => {
-                reading.fail(&format!("{key}.id"), format!("{user} is not a user id"), "shorten her id")
-            }
+            _ => reading.fail(&format!("{key}.id"), format!("{user} is not a user id"), "shorten her id"),
         }
     }
     personas
@@ -61,6 +61,11 @@ fn persona_id(
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._=-".contains(c);
     if id.is_empty() || !id.chars().all(fits) {
         reading.fail(&key, format!("`{id}` cannot end a user id"), "use a-z, 0-9 and . _ = - only");
+        return None;
+    }
+    if id.starts_with('.') {
+        let cause = format!("`{id}` begins with a dot and cannot name her folder");
+        reading.fail(&key, cause, "begin it with one of a-z, 0-9, _, = and -");
         return None;
     }
     if !ids.insert(id.clone()) {

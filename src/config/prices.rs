@@ -239,7 +239,7 @@ mod tests {
         check(
             &ROW.replace("3.0", "\"three\""),
             &[
-                "p.toml:5: models[0].input: invalid type: string \"three\", expected f64; write it as config/prices.toml does",
+                "p.toml:5: models[0].input: invalid type: string \"three\", expected a number; write it as config/prices.toml does",
             ],
         );
         check(

@@ -70,8 +70,11 @@ impl Reading<'_> {
     /// The text of a file that the config names, of at most 1 MiB.
     ///
     /// # Errors
-    /// It cannot be read, is no text, or is longer.
+    /// It cannot be read, is no regular file (such as a pipe, whose opening may wait for ever), is no text, or is longer.
     pub(super) fn text(path: &Path) -> std::io::Result<String> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("it is no regular file"));
+        }
         let mut text = String::new();
         std::fs::File::open(path)?.take(TEXT_MAX + 1).read_to_string(&mut text)?;
         if text.len() as u64 > TEXT_MAX {

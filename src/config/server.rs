@@ -1,7 +1,8 @@
 //! `[homeserver]`, `[appservice]` and `[store]`.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ruma::{OwnedServerName, ServerName};
@@ -96,6 +97,13 @@ pub(super) fn appservice(file: &File, reading: &mut Reading<'_>) -> Option<Appse
     let bot = localpart(reading, "appservice.bot", section.bot.as_deref().unwrap_or("persona-bridge"));
     let prefix = section.user_prefix.as_deref().unwrap_or("persona_");
     let prefix = localpart(reading, "appservice.user_prefix", prefix);
+    if let (Some(bot), Some(prefix)) = (&bot, &prefix)
+        && bot.starts_with(prefix.as_str())
+    {
+        let cause = format!("`{bot}` is among the Personas' own names");
+        let remedy = format!("let it not begin with user_prefix, `{prefix}`");
+        reading.fail("appservice.bot", cause, remedy);
+    }
     Some(Appservice {
         listen: listen?,
         url: url?,
@@ -163,6 +171,24 @@ pub(super) fn store(file: &File, reading: &mut Reading<'_>) -> store::Config {
     if path.as_os_str().is_empty() {
         reading.fail_as_example("store.path", "is empty");
     }
+    let path = reading.path(&path);
+    if let Some(file) = in_the_way(&path) {
+        let cause = format!("{} is no folder", file.display());
+        reading.fail("store.path", cause, "name a folder, which may be a new one");
+    }
     let min_free = file.store.min_free.map_or(256 << 20, |size| size.0);
-    store::Config { path: reading.path(&path), min_free }
+    store::Config { path, min_free }
+}
+
+/// What stands where a folder would have to be.
+fn in_the_way(path: &Path) -> Option<&Path> {
+    for folder in path.ancestors() {
+        match std::fs::metadata(folder) {
+            Ok(meta) => return (!meta.is_dir()).then_some(folder),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            // Who may not look does not know; opening the store will tell.
+            Err(_) => return None,
+        }
+    }
+    None
 }

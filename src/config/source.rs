@@ -12,6 +12,14 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Place, Problem, ProblemKind};
 use super::example;
 
+/// The key of the one secret.
+pub(super) const CREDENTIAL: &str = "mind.claude.credential";
+/// What is wrong with a credential that is not written as one.
+pub(super) const NO_PLACE: &str = "names neither a variable nor a file";
+/// How a credential is written.
+pub(super) const PLACES: &str =
+    "write credential = { env = \"NAME\" } or { file = \"PATH\" }, never the key itself";
+
 /// A parsed text that knows where its keys stand.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
@@ -115,6 +123,16 @@ pub(super) fn read_table<'de, T: Deserialize<'de>>(
 
 /// Puts a complaint of the parser into our words: nearest known key, or how the value is written.
 fn complaint(place: Place, key: String, message: &str) -> Problem {
+    if is_of_credential(&key) && !message.starts_with("unknown field") {
+        // The parser's words repeat the value, which may be the secret itself.
+        return Problem {
+            place,
+            key,
+            cause: NO_PLACE.into(),
+            remedy: PLACES.into(),
+            kind: ProblemKind::Config,
+        };
+    }
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (cause, remedy) = match (message, quoted.as_slice()) {
         (unknown, [given, known @ ..]) if unknown.starts_with("unknown field") => {
@@ -123,9 +141,16 @@ fn complaint(place: Place, key: String, message: &str) -> Problem {
         (unknown, [given, known @ ..]) if unknown.starts_with("unknown variant") => {
             (format!("`{given}` is not known"), format!("write one of: {}", known.join(", ")))
         }
+        (table, _) if table.contains("expected struct ") => {
+            ("is one value instead of several keys".into(), example::hint(&key))
+        }
         _ => (plain(message), example::hint(&key)),
     };
     Problem { place, key, cause, remedy, kind: ProblemKind::Config }
+}
+
+fn is_of_credential(key: &str) -> bool {
+    key.strip_prefix(CREDENTIAL).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn nearest(given: &str, known: &[&str]) -> String {
@@ -143,7 +168,11 @@ fn nearest(given: &str, known: &[&str]) -> String {
 
 /// The parser's words without Rust's.
 fn plain(message: &str) -> String {
-    one_line(message).replace("expected u32", "expected a whole number").replace("a sequence", "a list")
+    one_line(message)
+        .replace("expected u32", "expected a whole number")
+        .replace("expected f64", "expected a number")
+        .replace("expected path string", "expected a path")
+        .replace("a sequence", "a list")
 }
 
 fn one_line(message: &str) -> String {

@@ -1,49 +1,71 @@
 //! The commands that need nobody else, as operators and their scripts meet them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-const GOOD: &str = "[homeserver]\nurl = \"http://127.0.0.1:8008\"\nserver_name = \"hs.test\"\n[mind]\nkind = \"scripted\"\n\
+pub(crate) const GOOD: &str = "[homeserver]\nurl = \"http://127.0.0.1:8008\"\nserver_name = \"hs.test\"\n[mind]\nkind = \"scripted\"\n\
                     [registers.lounge]\nvoice = \"Short.\"\n[[personas]]\nid = \"eir\"\nname = \"Eir\"\n\
                     [permissions]\n\"hs.test\" = \"chat\"\n";
 
 /// An operator in a folder of her own.
-struct Operator {
-    dir: TempDir,
+pub(crate) struct Operator {
+    pub(crate) dir: TempDir,
 }
 
 /// What she was told.
-struct Told {
-    code: i32,
-    out: String,
-    err: String,
+pub(crate) struct Told {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Operator {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: TempDir::new().unwrap() }
     }
 
-    fn with_config(text: &str) -> Self {
+    pub(crate) fn with_config(text: &str) -> Self {
         let operator = Self::new();
         fs::write(operator.dir.path().join("bridge.toml"), text).unwrap();
         operator
     }
 
-    fn run(&self, arguments: &[&str]) -> Told {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Told {
         self.run_with(arguments, &[])
     }
 
     fn run_with(&self, arguments: &[&str], vars: &[(&str, &str)]) -> Told {
         let mut command = Command::new(env!("CARGO_BIN_EXE_persona-bridge"));
         command.args(arguments).current_dir(self.dir.path()).env_clear().envs(vars.iter().copied());
+        self.told(command)
+    }
+
+    fn told(&self, mut command: Command) -> Told {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let folder = self.dir.path().canonicalize().unwrap().display().to_string();
         let text = |bytes| String::from_utf8(bytes).unwrap().replace(&folder, "DIR");
         Told { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+    }
+
+    /// Runs it as a user who is nobody in particular, where we may be anybody.
+    pub(crate) fn run_as_nobody(&self, arguments: &[&str]) -> Told {
+        let folder = self.dir.path();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            for entry in ["", "bridge.toml", "registration.yaml", "store", "store/sled"] {
+                std::os::unix::fs::chown(folder.join(entry), Some(65534), None).unwrap();
+            }
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_persona-bridge"));
+        command.args(arguments).current_dir(folder).env_clear();
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        self.told(command)
     }
 
     fn read(&self, name: &str) -> String {

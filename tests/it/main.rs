@@ -7,6 +7,7 @@ mod claude_cli;
 mod claude_process;
 mod claude_supervision;
 mod cli;
+mod cli_refusals;
 mod client;
 mod contract;
 mod demo;

@@ -198,15 +198,6 @@ fn an_empty_path_of_the_store_is_refused() {
 }
 
 #[test]
-fn a_text_without_an_end_is_refused() {
-    check(
-        r#"doctrine = ["eir.md"]"#,
-        r#"doctrine = ["eir.md", "/dev/zero"]"#,
-        "DIR/bridge.toml:25: personas[0].doctrine[1]: /dev/zero: it is longer than 1 MiB; name a text file that can be read",
-    );
-}
-
-#[test]
 fn placeholders_are_refused() {
     check(
         r#""http://127.0.0.1:8008""#,
@@ -256,6 +247,11 @@ fn the_appservice_is_checked() {
         "[mind]",
         "[appservice]\nbot = \"@bot:hs.test\"\n\n[mind]",
         "DIR/bridge.toml:6: appservice.bot: `@bot:hs.test` cannot stand in a user id; use a-z, 0-9 and . _ = - / + only, without @ and server",
+    );
+    check(
+        "[mind]",
+        "[appservice]\nbot = \"persona_bot\"\n\n[mind]",
+        "DIR/bridge.toml:6: appservice.bot: `persona_bot` is among the Personas' own names; let it not begin with user_prefix, `persona_`",
     );
 }
 

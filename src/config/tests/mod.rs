@@ -1,6 +1,7 @@
 //! What a config gives, and what is said of one that is wrong.
 
 mod messages;
+mod refusals;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ fn registration() -> Registration {
         url: Some("http://127.0.0.1:29600".into()),
         user_namespaces: vec![r"^@persona_[a-z0-9._=-]+:hs\.test$".into(), r"^@our-bot:hs\.test$".into()],
         alias_namespaces: vec![],
+        rate_limited: false,
+        exclusive: true,
     }
 }
 
@@ -146,6 +149,15 @@ fn a_file_that_is_not_there_says_how_to_get_one() {
         "/nowhere/bridge.toml: No such file or directory (os error 2); write one with `persona-bridge \
          example-config /nowhere/bridge.toml`"
     );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_written_anew() {
+    let dir = folder();
+    let environment = Environment { vars: BTreeMap::new(), program: "/bin/persona-bridge".into() };
+    let error = load(dir.path(), environment).expect_err("a folder");
+    let said = error.to_string().replace(&dir.path().display().to_string(), "DIR");
+    assert_eq!(said, "DIR: Is a directory (os error 21); name a file that can be read");
 }
 
 #[test]
@@ -224,6 +236,21 @@ fn a_registration_without_url_is_unwise() {
     let config = gather_with(dir.path(), GOOD, &[], registration).expect("good");
     assert_eq!(config.warnings.len(), 1);
     assert_eq!(config.warnings[0].cause, "it has no url, so the homeserver brings nothing");
+}
+
+#[test]
+fn a_registration_that_hinders_the_bridge_is_unwise() {
+    let dir = folder();
+    let warned = |registration| {
+        let config = gather_with(dir.path(), GOOD, &[], registration).expect("good");
+        config.warnings.iter().map(|warning| warning.cause.clone()).collect::<Vec<_>>()
+    };
+    let same = Registration { hs_token: Arc::from("as"), ..registration() };
+    assert_eq!(warned(same), ["as_token and hs_token are the same"]);
+    let limited = Registration { rate_limited: true, ..registration() };
+    assert_eq!(warned(limited), ["the homeserver limits how fast Personas speak"]);
+    let shared = Registration { exclusive: false, ..registration() };
+    assert_eq!(warned(shared), ["anyone may register a user in the Personas' namespace"]);
 }
 
 #[test]

@@ -31,6 +31,10 @@ pub struct Registration {
     pub user_namespaces: Vec<String>,
     /// Alias regexes, as written.
     pub alias_namespaces: Vec<String>,
+    /// Whether the homeserver limits how fast our users speak; it does unless it is told otherwise.
+    pub rate_limited: bool,
+    /// Whether all user namespaces are ours alone.
+    pub exclusive: bool,
 }
 
 /// What a registration is written from.
@@ -186,7 +190,7 @@ pub fn write(path: &Path, draft: &Draft, force: Overwrite) -> Result<(), Registr
 /// # Errors
 /// It is missing, unreadable or incomplete.
 pub fn read(path: &Path) -> Result<Registration, RegistrationError> {
-    let text = fs::read_to_string(path).map_err(|source| {
+    let text = text(path).map_err(|source| {
         let path = path.to_owned();
         if source.kind() == io::ErrorKind::NotFound {
             RegistrationError::Missing { path }
@@ -195,6 +199,14 @@ pub fn read(path: &Path) -> Result<Registration, RegistrationError> {
         }
     })?;
     parse(&text).map_err(|reason| RegistrationError::Invalid { path: path.to_owned(), reason })
+}
+
+/// The text of a file; what is none, such as a pipe, may never come to an end.
+fn text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    fs::read_to_string(path)
 }
 
 fn namespace(quoted: &str) -> String {
@@ -249,6 +261,8 @@ fn parse(text: &str) -> Result<Registration, String> {
         url: yaml.get("url").and_then(Value::as_str).map(str::to_owned),
         user_namespaces: namespaces(&yaml, "users")?,
         alias_namespaces: namespaces(&yaml, "aliases")?,
+        rate_limited: yaml.get("rate_limited").and_then(Value::as_bool).unwrap_or(true),
+        exclusive: entries(&yaml, "users").iter().all(|entry| entry["exclusive"] == true),
     })
 }
 
@@ -269,10 +283,13 @@ fn string(yaml: &Value, key: &str) -> Result<String, String> {
     }
 }
 
-fn namespaces(yaml: &Value, kind: &str) -> Result<Vec<String>, String> {
+fn entries<'a>(yaml: &'a Value, kind: &str) -> &'a [Value] {
     let entries = yaml.get("namespaces").and_then(|all| all.get(kind)).and_then(Value::as_sequence);
-    let entries = entries.map(Vec::as_slice).unwrap_or_default();
-    entries
+    entries.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn namespaces(yaml: &Value, kind: &str) -> Result<Vec<String>, String> {
+    entries(yaml, kind)
         .iter()
         .enumerate()
         .map(|(n, entry)| namespace_regex(entry, &format!("namespaces.{kind}[{n}].regex")))

@@ -128,6 +128,19 @@ fn what_is_missing_is_named_with_its_remedy() {
 }
 
 #[test]
+fn what_hinders_is_read() {
+    let whole = render(&draft());
+    let read = |from: &str, to: &str| {
+        let read = parse(&whole.replacen(from, to, 1)).unwrap();
+        (read.rate_limited, read.exclusive)
+    };
+    assert_eq!(read("", ""), (false, true));
+    assert_eq!(read("rate_limited: false", "rate_limited: true"), (true, true));
+    assert_eq!(read("rate_limited: false\n", ""), (true, true), "homeservers limit unless told");
+    assert_eq!(read("exclusive: true", "exclusive: false"), (false, false));
+}
+
+#[test]
 fn what_is_optional_may_be_missing() {
     let read =
         parse("{id: a, as_token: b, hs_token: c, sender_localpart: d, url: null, namespaces: {}, x: 1}");
