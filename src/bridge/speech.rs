@@ -246,10 +246,10 @@ pub(crate) fn says(
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {
     match act {
-        Act::Say { room, text, thread, reply_to } => {
+        Act::Say { room, text, thread, newest, reply_to } => {
             let members = shared.directory().room(room).map(|room| room.members.clone()).unwrap_or_default();
-            let speech =
-                Speech { text, members: &members, thread: thread.as_deref(), reply_to: reply_to.as_deref() };
+            let (thread, newest, reply_to) = (thread.as_deref(), newest.as_deref(), reply_to.as_deref());
+            let speech = Speech { text, members: &members, thread, newest, reply_to };
             content::render(&speech).into_iter().map(|content| (room, "m.room.message", content)).collect()
         }
         Act::React { room, event, key } => vec![(room, "m.reaction", content::reaction(event, key))],

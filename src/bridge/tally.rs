@@ -19,6 +19,7 @@ const PERIOD: Duration = Duration::from_secs(300);
 pub(crate) struct Tally {
     unheard: Mutex<BTreeMap<&'static str, u64>>,
     answered: AtomicU64,
+    returned: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -40,6 +41,16 @@ impl Tally {
     /// How many calls it has answered so.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The homeserver has answered again after it was silent.
+    pub(crate) fn note_returned(&self) {
+        self.returned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often it has come back so.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Relaxed)
     }
 
     fn counted(&self) -> Unheard {

@@ -23,6 +23,8 @@ use rounds::Rounds;
 
 /// A 5xx that repeats this often for one say while other calls succeed parks it; while none succeeds it is an outage.
 const SERVER_FAULTS: u32 = 10;
+/// The pause after a try that nobody answered, once somebody has answered again.
+const RETURNED: Duration = Duration::from_secs(2);
 /// How many rooms are sent to at once.
 const AT_ONCE: usize = 16;
 
@@ -35,10 +37,23 @@ struct Trouble {
     successes_before: u64,
     rejoined: bool,
     not_before: Millis,
+    /// When it last failed because nobody answered, and how often the homeserver had come back by then.
+    unreached: Option<(Millis, u64)>,
     /// A PUT may have been taken without our knowing.
     uncertain: bool,
     /// It was parked because of server faults and has one more try.
     tried_again: bool,
+}
+
+impl Trouble {
+    /// When it may be tried again, where the homeserver has come back so often: once it has, what failed in its silence
+    /// waits no longer than [`RETURNED`].
+    fn due(&self, returned: u64) -> Millis {
+        match self.unreached {
+            Some((failed, before)) if returned > before => self.not_before.min(failed.plus(RETURNED)),
+            Some(_) | None => self.not_before,
+        }
+    }
 }
 
 type Trying = BoxFuture<'static, (Say, Result<Tried, BridgeError>)>;
@@ -127,8 +142,9 @@ impl Deliver {
                 continue;
             }
             let trouble = self.trouble(&say);
-            if trouble.not_before > now {
-                next = Some(next.map_or(trouble.not_before, |next: Millis| next.min(trouble.not_before)));
+            let due = trouble.due(self.shared.tally.returned());
+            if due > now {
+                next = Some(next.map_or(due, |next: Millis| next.min(due)));
                 continue;
             }
             self.busy.insert(say.say.room.clone(), say.seq);
@@ -187,6 +203,7 @@ impl Deliver {
         let successes = self.shared.tally.answered();
         let trouble = self.troubles.entry(say.say.request.clone()).or_default();
         trouble.not_before = now.plus(after.unwrap_or_else(|| backoff(trouble.tries)));
+        trouble.unreached = (!reached).then(|| (now, self.shared.tally.returned()));
         trouble.tries = trouble.tries.saturating_add(1);
         trouble.uncertain |= uncertain;
         trouble.server_faults = if server_fault { trouble.server_faults + 1 } else { 0 };

@@ -49,6 +49,10 @@ pub(crate) async fn run(
         while let Ok(poke) = pokes.try_recv() {
             asked.insert(poke);
         }
+        if asked.contains(&Poke::All) {
+            // The homeserver may have come back: what waits for it need wait no longer.
+            shared.outbox.notify_one();
+        }
         let whole = asked.contains(&Poke::All) || shared.clock.now() >= full;
         if !super::receive::has_room(&shared)? {
             full = shared.clock.now().plus(shared.config.reconcile.min(AGAIN));

@@ -48,7 +48,9 @@ fn speak(say: &Say, allowance: &Allowance) -> Result<Option<Act>, Fault> {
         }
         (None, None) => default_place(allowance)?,
     };
-    Ok(Some(Act::Say { room, text, thread, reply_to: answered.map(|answered| answered.event.clone()) }))
+    let newest = thread.as_ref().and_then(|root| allowance.newest.get(root)).cloned();
+    let reply_to = answered.map(|answered| answered.event.clone());
+    Ok(Some(Act::Say { room, text, thread, newest, reply_to }))
 }
 
 fn react_to(react: &React, allowance: &Allowance) -> Result<Act, Fault> {

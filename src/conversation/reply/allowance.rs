@@ -46,7 +46,8 @@ pub fn allowance(
     let here = batch.shown().filter_map(|delivery| Some((format!("m{}", delivery.seq), target(delivery)?)));
     let labels = earlier.chain(here).filter(|(_, target)| rooms.contains_key(&target.room)).collect();
     let (default, threads) = (default_place(batch, &rooms), threads(batch, &rooms));
-    Allowance { rooms, labels, default, threads, ..Allowance::default() }
+    let newest = newest_in_threads(batch);
+    Allowance { rooms, labels, default, threads, newest, ..Allowance::default() }
 }
 
 /// What a delivery's label stands for: an edit stands for the message it edits, a redaction for nothing.
@@ -69,6 +70,11 @@ fn default_place(
 ) -> Option<(OwnedRoomId, Option<OwnedEventId>)> {
     let newest = batch.shown().enumerate().max_by_key(|(place, delivery)| (delivery.addressed, *place))?.1;
     rooms.contains_key(&newest.room).then(|| (newest.room.clone(), newest.thread.clone()))
+}
+
+fn newest_in_threads(batch: &Batch) -> BTreeMap<OwnedEventId, OwnedEventId> {
+    let in_thread = |delivery: &Delivery| Some((delivery.thread.clone()?, target(delivery)?.event));
+    batch.shown().filter_map(in_thread).collect()
 }
 
 fn threads(

@@ -43,6 +43,8 @@ pub struct Allowance {
     pub default: Option<(OwnedRoomId, Option<OwnedEventId>)>,
     /// For each room, the thread in which its newest addressed message stands, if in one.
     pub threads: BTreeMap<OwnedRoomId, Option<OwnedEventId>>,
+    /// For each thread of the batch (by its root), its newest message.
+    pub newest: BTreeMap<OwnedEventId, OwnedEventId>,
     /// The memories that were worded in the lane.
     pub memories: BTreeSet<MemoryNumber>,
     /// The messages of the turn that were shown in part.
@@ -71,6 +73,8 @@ pub enum Act {
         text: String,
         /// In which thread.
         thread: Option<OwnedEventId>,
+        /// The newest message of that thread that was heard.
+        newest: Option<OwnedEventId>,
         /// The event it answers.
         reply_to: Option<OwnedEventId>,
     },

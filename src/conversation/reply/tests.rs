@@ -33,6 +33,7 @@ pub(super) fn two_rooms() -> Allowance {
         ]),
         default: Some((room("swarm"), Some(event("root")))),
         threads: BTreeMap::from([(room("swarm"), Some(event("root")))]),
+        newest: BTreeMap::from([(event("root"), event("e7"))]),
         memories: BTreeSet::from([MemoryNumber(3)]),
         parts: BTreeSet::from(["m2".to_owned()]),
     }
@@ -42,7 +43,8 @@ pub(super) fn two_rooms() -> Allowance {
 fn summary(acts: &[Act]) -> String {
     let of = |room: &OwnedRoomId| room.as_str()[1..].split(':').next().unwrap().to_owned();
     let show = |act: &Act| match act {
-        Act::Say { room, text, thread, reply_to } => {
+        Act::Say { room, text, thread, newest, reply_to } => {
+            assert_eq!(newest.is_some(), thread.is_some());
             let thread = thread.as_ref().map(|root| format!("/{}", &root.as_str()[1..])).unwrap_or_default();
             let reply =
                 reply_to.as_ref().map(|event| format!(" re {}", &event.as_str()[1..])).unwrap_or_default();
@@ -485,6 +487,7 @@ fn an_allowance_knows_the_batch_and_where_it_was_asked() {
         ]),
         default: Some((room("burn"), None)),
         threads: BTreeMap::from([(room("swarm"), Some(event("root"))), (room("burn"), None)]),
+        newest: BTreeMap::from([(event("other"), event("e3")), (event("root"), event("e1"))]),
         ..Allowance::default()
     };
     assert_eq!(built, expect);
@@ -503,6 +506,8 @@ fn the_newest_addressed_message_sets_the_thread_of_its_room() {
         let built = allowance(&batch, names(&["swarm"]), []);
         assert_eq!(built.threads[&room("swarm")], second.map(event));
         assert_eq!(built.default, Some((room("swarm"), second.map(event))));
+        let newest = |root: &str| built.newest.get(&event(root)).cloned();
+        assert_eq!(second.and_then(newest), second.map(|_| event("e2")));
     }
 }
 

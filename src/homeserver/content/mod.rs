@@ -31,6 +31,8 @@ pub struct Speech<'a> {
     pub members: &'a BTreeMap<OwnedUserId, Option<String>>,
     /// The thread it is said in.
     pub thread: Option<&'a EventId>,
+    /// The newest message of that thread that is known: clients without threads show what is said as an answer to it.
+    pub newest: Option<&'a EventId>,
     /// The event it answers.
     pub reply_to: Option<&'a EventId>,
 }
@@ -81,7 +83,8 @@ fn parts(speech: &Speech<'_>, max: usize) -> Vec<Value> {
             waiting.extend([second, first]);
             continue;
         }
-        let content = message("m.text", &text, speech.members, relation(speech.thread, reply_to));
+        let content =
+            message("m.text", &text, speech.members, relation(speech.thread, reply_to, speech.newest));
         let len = content.to_string().len() + REQUEST_ROOM;
         match (len > max).then(|| halves(len)).flatten() {
             Some((first, second)) => waiting.extend([second, first]),
@@ -131,13 +134,13 @@ fn mentions(users: &[&UserId]) -> Value {
     if users.is_empty() { json!({}) } else { json!({"user_ids": users}) }
 }
 
-fn relation(thread: Option<&EventId>, reply_to: Option<&EventId>) -> Option<Value> {
+fn relation(thread: Option<&EventId>, reply_to: Option<&EventId>, newest: Option<&EventId>) -> Option<Value> {
     match (thread, reply_to) {
         (Some(root), reply_to) => Some(json!({
             "rel_type": "m.thread",
             "event_id": root,
             "is_falling_back": reply_to.is_none(),
-            "m.in_reply_to": {"event_id": reply_to.unwrap_or(root)},
+            "m.in_reply_to": {"event_id": reply_to.or(newest).unwrap_or(root)},
         })),
         (None, Some(reply_to)) => Some(json!({"m.in_reply_to": {"event_id": reply_to}})),
         (None, None) => None,
@@ -148,5 +151,7 @@ fn relation(thread: Option<&EventId>, reply_to: Option<&EventId>) -> Option<Valu
 fn following(first: &Value) -> Option<Value> {
     let is_thread = first.get("rel_type")? == "m.thread";
     let root = first.get("event_id")?.as_str().filter(|_| is_thread)?;
-    relation(Some(<&EventId>::try_from(root).ok()?), None)
+    let answered = first.pointer("/m.in_reply_to/event_id").and_then(Value::as_str);
+    let newest = answered.and_then(|answered| <&EventId>::try_from(answered).ok());
+    relation(Some(<&EventId>::try_from(root).ok()?), None, newest)
 }

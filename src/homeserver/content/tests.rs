@@ -19,7 +19,7 @@ fn members() -> Members {
 }
 
 fn speech<'a>(text: &'a str, members: &'a Members) -> Speech<'a> {
-    Speech { text, members, thread: None, reply_to: None }
+    Speech { text, members, thread: None, newest: None, reply_to: None }
 }
 
 fn one(text: &str) -> Value {
@@ -231,6 +231,9 @@ fn answers_stay_where_they_were_asked() {
     assert_eq!(relation(None, asked), Some(json!({"m.in_reply_to": {"event_id": "$asked"}})));
     let thread = |falling: bool, answers: &str| json!({"rel_type": "m.thread", "event_id": "$root", "is_falling_back": falling, "m.in_reply_to": {"event_id": answers}});
     assert_eq!(relation(root, None), Some(thread(true, "$root")));
+    let newest = Some(event_id!("$newest"));
+    let behind = render(&Speech { thread: root, newest, ..speech("x", &members) });
+    assert_eq!(behind[0]["m.relates_to"], thread(true, "$newest"));
     assert_eq!(relation(root, asked), Some(thread(false, "$asked")));
 }
 
@@ -279,10 +282,15 @@ fn a_content_that_was_too_large_is_halved() {
         render(&Speech { thread: Some(root), reply_to: Some(asked), ..speech(text, &members) }).remove(0);
     whole[REQUEST_KEY] = json!("abc");
     let halves = split(&whole).unwrap();
-    let expect =
-        |text, reply_to| render(&Speech { thread: Some(root), reply_to, ..speech(text, &members) }).remove(0);
-    assert_eq!(halves[0], expect("**@bob:hs.test** says one thing.", Some(asked)));
-    assert_eq!(halves[1], expect("And *@eir:hs.test* another.", None));
+    let first = Speech {
+        thread: Some(root),
+        reply_to: Some(asked),
+        ..speech("**@bob:hs.test** says one thing.", &members)
+    };
+    assert_eq!(halves[0], render(&first).remove(0));
+    let behind =
+        Speech { thread: Some(root), newest: Some(asked), ..speech("And *@eir:hs.test* another.", &members) };
+    assert_eq!(halves[1], render(&behind).remove(0));
     let in_timeline = render(&Speech { reply_to: Some(asked), ..speech(text, &members) }).remove(0);
     let halves = split(&in_timeline).unwrap();
     assert_eq!(

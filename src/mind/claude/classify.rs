@@ -49,6 +49,9 @@ impl Seen {
     }
 }
 
+/// A delay from which on the CLI does not try a refused request again by itself, and does not tell it either.
+const UNTRIED: Duration = Duration::from_secs(90);
+
 /// Tells how the attempt ended that this result ends.
 pub(super) fn classify(outcome: &Outcome, seen: &Seen) -> Ending {
     if let Some(reply) = reply(outcome) {
@@ -134,7 +137,10 @@ fn by_status(outcome: &Outcome, seen: &Seen) -> Option<Ending> {
         429 if outcome.api_error == "usage_limit_reached" => {
             transient("the plan's limit is reached (429)", seen)
         }
-        429 => transient("too many requests (429)", seen),
+        429 => Ending::Transient {
+            reason: "too many requests (429)".to_owned(),
+            retry_after: seen.retry_after().or(seen.retry.is_none().then_some(UNTRIED)),
+        },
         529 => transient("the API is overloaded (529)", seen),
         500..=599 => transient("the API failed (5xx)", seen),
         400 if corpus::meaning(&outcome.text) == Some(Meaning::TooLong) => Ending::TooLong,
@@ -325,7 +331,7 @@ mod tests {
             };
             retry_after.map(|after| after.as_millis())
         };
-        assert_eq!(after(&seen), None);
+        assert_eq!(after(&seen), Some(90_000), "the CLI has not tried again");
         seen.note(&Output::Retry(Retry { status: Some(529), delay: 9_000 }));
         assert_eq!(after(&seen), None);
         seen.note(&Output::Retry(Retry { status: Some(429), delay: 1_240 }));

@@ -134,6 +134,25 @@ fn a_homeserver_that_is_away_for_an_hour_costs_nothing() {
 }
 
 #[test]
+fn what_waits_is_sent_as_soon_as_the_homeserver_answers_again() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.alice().say(&swarm, "Eir, before");
+            stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+            stage.home.set_down(true);
+            stage.pass(1_230_000).await;
+            stage.home.set_down(false);
+            let answered = stage.home.requests().len();
+            stage.until("it answers a call", || stage.home.requests().len() > answered).await;
+            stage.pass(3_000).await;
+            assert_eq!(stage.home.bodies(&swarm, EIR).len(), 1);
+        });
+    });
+}
+
+#[test]
 fn a_bridge_that_starts_before_its_homeserver_waits_for_it() {
     on_both(|flavour| {
         let mut world = World::new(flavour);
