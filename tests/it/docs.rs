@@ -71,6 +71,11 @@ impl<'a> Operator<'a> {
                 let both = beside.contains("the bridge runs") && beside.contains("the bridge that runs");
                 both.then_some(()).ok_or(format!("the doctor beside it: {beside}"))
             }
+            ["persona-bridge", arguments @ .., ">", file] => {
+                let output = self.output(arguments).await;
+                fs::write(self.dir.join(file), &output.stdout).unwrap();
+                if output.status.success() { Ok(()) } else { Err(said(&output)) }
+            }
             ["persona-bridge", arguments @ ..] => {
                 self.persona_bridge(arguments).await?;
                 self.afterwards(arguments[0]);
@@ -119,10 +124,13 @@ impl<'a> Operator<'a> {
     }
 
     async fn persona_bridge(&self, arguments: &[&str]) -> Result<String, String> {
-        let mut command = tokio::process::Command::new(PROGRAM);
-        let output =
-            command.args(arguments).current_dir(&self.dir).kill_on_drop(true).output().await.unwrap();
+        let output = self.output(arguments).await;
         if output.status.success() { Ok(said(&output)) } else { Err(said(&output)) }
+    }
+
+    async fn output(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.args(arguments).current_dir(&self.dir).kill_on_drop(true).output().await.unwrap()
     }
 
     /// What the operator does by hand after a command.
