@@ -25,6 +25,8 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, CliError> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
+    // The store holds tokens, the minds' folders words: whatever is made is its owner's alone.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let stop = CancellationToken::new();
     let parts = parts(config, stop.clone()).await?;
     tokio::select! {

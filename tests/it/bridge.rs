@@ -282,6 +282,8 @@ impl Drop for Bridge {
 }
 
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::servers;
     use crate::user::User;
@@ -297,6 +299,22 @@ mod tests {
         a_named_persona_answers(Kind::Conduit, "a_named_persona_answers_on_conduit").await;
     }
 
+    /// The files below a folder that others than their owner may read.
+    fn readable_by_others(folder: &Path) -> Vec<PathBuf> {
+        let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let (path, metadata) = entry.map(|entry| (entry.path(), entry.metadata().unwrap())).unwrap();
+                if metadata.is_dir() {
+                    folders.push(path);
+                } else if metadata.permissions().mode() & 0o077 != 0 {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+
     async fn a_named_persona_answers(kind: Kind, test: &str) {
         let Some(server) = servers::server(kind, test).await else { return };
         let mut bridge = Bridge::spawn(&server, &Setup::default()).await;
@@ -310,6 +328,7 @@ mod tests {
         assert!(bridge.pid().is_some() && bridge.is_ready().await);
         let status = bridge.stop().await.unwrap();
         assert!(status.success(), "{status}\n{}", bridge.log());
+        assert_eq!(readable_by_others(&bridge.dir.join("store")), [] as [PathBuf; 0]);
         assert_eq!(alice.said_by(&room, &persona("eir")).await.len(), 1);
         assert_eq!(alice.said_by(&direct, &persona("brage")).await.len(), 1);
     }

@@ -128,7 +128,7 @@ impl<'a> Operator<'a> {
         if output.status.success() { Ok(said(&output)) } else { Err(said(&output)) }
     }
 
-    async fn output(&self, arguments: &[&str]) -> std::process::Output {
+    async fn output(&self, arguments: &[&str]) -> Output {
         let mut command = tokio::process::Command::new(PROGRAM);
         command.args(arguments).current_dir(&self.dir).kill_on_drop(true).output().await.unwrap()
     }
