@@ -77,7 +77,8 @@ async fn mind_version(mind: &Mind) -> Result<String, CliError> {
             if claude::newer_than_pinned(&version) {
                 let pinned = claude::PINNED_VERSION;
                 tracing::warn!(
-                    "claude {version} is newer than {pinned}, the version this bridge was measured on"
+                    "claude {version} is newer than {pinned}, the version this bridge was measured on; `persona-bridge doctor` \
+                     tells whether it keeps to what the bridge relies on"
                 );
             }
             Ok(version)

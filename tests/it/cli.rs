@@ -1,9 +1,13 @@
 //! The commands that need nobody else, as operators and their scripts meet them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -295,6 +299,58 @@ fn run_names_a_port_that_is_taken() {
     let told = operator.run(&["run", "--config", "bridge.toml"]);
     assert_eq!(told.code, 1, "{}", told.err);
     assert!(told.err.contains("Set [appservice] listen to a free address"), "{}", told.err);
+}
+
+/// An operator whose claude says that it is of this version.
+fn with_claude(version: &str) -> Operator {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sections = format!(
+        "[appservice]\nlisten = \"{listen}\"\n[mind]\nkind = \"claude\"\n[mind.claude]\nprogram = \"./claude\"\n\
+         credential = {{ file = \"key\" }}\n[registers.lounge]"
+    );
+    let away = GOOD.replace("127.0.0.1:8008", "127.0.0.1:1");
+    let text = away.replace("[mind]\nkind = \"scripted\"\n[registers.lounge]", &sections);
+    let operator = Operator::with_config(&text);
+    let claude = format!("#!/bin/sh\necho '{version} (Claude Code)'\n");
+    for (name, text, mode) in [("claude", claude.as_str(), 0o700), ("key", "sk-test", 0o600)] {
+        let path = operator.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    operator
+}
+
+#[test]
+fn run_refuses_a_claude_that_is_too_old() {
+    let told = with_claude("2.1.197").run(&["run", "--config", "bridge.toml"]);
+    assert_eq!(told.code, 19, "{}", told.err);
+    assert!(told.err.contains("claude 2.1.197 is older than 2.1.332"), "{}", told.err);
+}
+
+#[test]
+fn run_warns_of_a_claude_that_is_newer_and_names_the_doctor() {
+    let operator = with_claude("2.1.999");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_persona-bridge"));
+    command.args(["run", "--config", "bridge.toml"]).current_dir(operator.dir.path()).env_clear();
+    let mut bridge = command.stderr(Stdio::piped()).spawn().unwrap();
+    let log = BufReader::new(bridge.stderr.take().unwrap());
+    let (lines, said) = mpsc::channel();
+    let reader =
+        thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+    let warning = loop {
+        match said.recv_timeout(Duration::from_secs(30)) {
+            Ok(line) if line.contains("claude 2.1.999 is newer than 2.1.332") => break Ok(line),
+            Ok(_) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    bridge.kill().unwrap();
+    bridge.wait().unwrap();
+    drop(said);
+    let _ = reader.join().unwrap();
+    let warning = warning.expect("a warning");
+    assert!(warning.contains("WARN") && warning.contains("`persona-bridge doctor`"), "{warning}");
 }
 
 /// An operator whose bridge has never run, but whose store is there.
