@@ -70,6 +70,15 @@ impl Folder {
         self.write(name, &text.replace(from, to));
     }
 
+    /// Lets a claude think in place of the stand-in, with a key that nobody takes.
+    fn think_with(&self, claude: &str) {
+        self.write("key", "sk-test");
+        let section = format!(
+            "kind = \"claude\"\n[mind.claude]\nprogram = \"{claude}\"\ncredential = {{ file = \"key\" }}"
+        );
+        self.edit("bridge.toml", "kind = \"scripted\"", &section);
+    }
+
     async fn doctor(&self) -> Said {
         let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_persona-bridge"));
         command.args(["doctor", "--config"]).arg(self.path("bridge.toml"));
@@ -295,30 +304,60 @@ async fn a_claude_that_is_missing_old_or_new_is_named() {
     let appservice = appservice();
     let stub = Stub::start(&appservice, vec![]).await;
     let folder = Folder::new(&stub.url, &appservice);
-    folder.write("key", "sk-test");
-    folder.edit(
-        "bridge.toml",
-        "kind = \"scripted\"",
-        "kind = \"claude\"\n[mind.claude]\nprogram = \"./claude\"\ncredential = { file = \"key\" }",
-    );
+    folder.think_with("./claude");
     let said = folder.doctor().await;
     assert_eq!(said.code, 19, "{:#?}", said.lines);
     assert!(said.line("[mind]").contains("there is no program `./claude`"), "{:#?}", said.lines);
     for (version, code, mark) in [("2.1.197", 19, "FAIL"), ("2.1.332", 0, "ok  "), ("2.1.999", 0, "WARN")] {
-        program(&folder.path("claude"), version);
+        program(&folder.path("claude"), "nothing", version);
         let said = folder.doctor().await;
         assert_eq!(said.code, code, "{:#?}", said.lines);
         assert!(said.line("claude").starts_with(mark), "{:#?}", said.lines);
     }
 }
 
-fn program(path: &Path, version: &str) {
-    let hello = r#"{"type":"control_response","response":{"subtype":"success"}}"#;
-    let script = format!(
-        "#!/bin/sh\n[ $# = 1 ] && echo '{version} (Claude Code)' || {{ read line; echo '{hello}'; }}\n"
-    );
-    fs::write(path, script).unwrap();
+/// Writes a stand-in for claude that breaks one point of the contract.
+fn program(path: &Path, fault: &str, version: &str) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fake/contract.sh");
+    fs::write(path, format!("#!/bin/sh\nexec {script} {fault} {version} \"$@\"\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[tokio::test]
+async fn each_point_of_the_contract_that_claude_breaks_is_named() {
+    let appservice = appservice();
+    let stub = Stub::start(&appservice, vec![]).await;
+    let folder = Folder::new(&stub.url, &appservice);
+    folder.think_with("./claude");
+    for (fault, expected) in [
+        ("silent", "a line that is fed asks the API nothing (it was answered)"),
+        ("session", "the session is not the one we began: the CLI has changed to another session"),
+        (
+            "unnamed",
+            "no result names our line in `user_message_uuids` (the process ended in the middle: exit code 0)",
+        ),
+        (
+            "untyped",
+            "the call of StructuredOutput is not given back as a typed reply (there was none that fits the schema)",
+        ),
+        ("prompt", "the request does not carry our system prompt"),
+        ("tools", "the request offers the tools StructuredOutput, Bash and not StructuredOutput alone"),
+        (
+            "record",
+            "the session's file does not tell the reply of a line that was answered (the process ended in the middle: exit code 0)",
+        ),
+        ("resume", "a resumed process does not go on with the session (what was said before is missing)"),
+        ("repeated", "a resumed process asks the API again for a line that was answered"),
+    ] {
+        program(&folder.path("claude"), fault, "2.1.333");
+        let said = folder.doctor().await;
+        let line = format!(
+            "FAIL contract: claude does not do as 2.1.332 does: {expected}; install \
+             @anthropic-ai/claude-code-linux-x64@2.1.332 and name it in [mind.claude] program"
+        );
+        assert_line(&said, "contract", 19, &line);
+        assert_eq!(fs::read_dir(folder.path("minds")).unwrap().count(), 0, "nothing is left behind");
+    }
 }
 
 #[tokio::test]
@@ -327,16 +366,15 @@ async fn the_real_claude_is_known() {
     let appservice = appservice();
     let stub = Stub::start(&appservice, vec![]).await;
     let folder = Folder::new(&stub.url, &appservice);
-    folder.write("key", "sk-test");
-    let section = format!(
-        "kind = \"claude\"\n[mind.claude]\nprogram = \"{}\"\ncredential = {{ file = \"key\" }}",
-        claude.display()
-    );
-    folder.edit("bridge.toml", "kind = \"scripted\"", &section);
+    folder.think_with(&claude.display().to_string());
     let said = folder.doctor().await;
     assert_line(&said, "claude", 0, "ok   claude: is 2.1.332");
     let hello = "ok   handshake: claude takes our arguments and answers, without an API call";
     assert_line(&said, "handshake", 0, hello);
+    let holds =
+        "ok   contract: claude thinks, records and resumes as the bridge relies on, on an API of our own";
+    assert_line(&said, "contract", 0, holds);
+    assert_eq!(fs::read_dir(folder.path("minds")).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 
 mod archive;
 mod classify;
+mod contract;
 mod corpus;
 pub mod guard;
 mod handshake;
@@ -33,6 +34,7 @@ use crate::persona::session;
 use url::Url;
 
 pub use archive::prune;
+pub use contract::{Breach, contract};
 pub use corpus::is_cli_text;
 pub use handshake::handshake;
 pub use launch::outside_git;

@@ -8,7 +8,7 @@ use ruma::{OwnedEventId, OwnedServerName, OwnedUserId};
 
 use super::super::{ExitCode, Finding};
 use crate::homeserver::client::{CallError, CallErrorKind, Mode};
-use crate::mind::claude::PINNED_VERSION;
+use crate::mind::claude::{Breach, PINNED_VERSION};
 use crate::store::StoreError;
 
 /// What a probe answered.
@@ -32,6 +32,8 @@ pub enum ProbeAnswer {
     Program(Result<String, String>),
     /// Whether the claude program starts with our arguments and says hello.
     Handshake(Result<(), String>),
+    /// Which points of what a mind relies on the claude program does not keep.
+    Contract(Vec<Breach>),
     /// Whether the running bridge is ready, else why not.
     Ready(Result<(), Vec<String>>),
     /// Whom the operator's brake holds, or why that cannot be read.
@@ -96,6 +98,7 @@ pub fn diagnose(answer: ProbeAnswer) -> Finding {
         ProbeAnswer::Twice(answer) => twice(answer),
         ProbeAnswer::Program(answer) => program(answer),
         ProbeAnswer::Handshake(answer) => handshake(answer),
+        ProbeAnswer::Contract(breaches) => contract(&breaches),
         ProbeAnswer::Ready(Ok(())) => Finding::ok("ready", "the running bridge is ready"),
         ProbeAnswer::Ready(Err(reasons)) => Finding::warn(
             "ready",
@@ -206,14 +209,7 @@ fn program(answer: Result<String, String>) -> Finding {
             format!("is {version}; the bridge was measured on {PINNED_VERSION}"),
             format!("go on with care, or install {PINNED_VERSION}"),
         ),
-        Err(reason) => Finding::fail(
-            LINE,
-            ExitCode::MindFailed,
-            reason,
-            format!(
-                "install @anthropic-ai/claude-code-linux-x64@{PINNED_VERSION} and name it in [mind.claude] program"
-            ),
-        ),
+        Err(reason) => Finding::fail(LINE, ExitCode::MindFailed, reason, pinned()),
     }
 }
 
@@ -225,11 +221,32 @@ fn handshake(answer: Result<(), String>) -> Finding {
             LINE,
             ExitCode::MindFailed,
             format!("claude does not answer as {PINNED_VERSION} does: {reason}"),
-            format!(
-                "install @anthropic-ai/claude-code-linux-x64@{PINNED_VERSION} and name it in [mind.claude] program"
-            ),
+            pinned(),
         ),
     }
+}
+
+fn contract(breaches: &[Breach]) -> Finding {
+    const LINE: &str = "contract";
+    let broken: Vec<String> = breaches.iter().map(Breach::to_string).collect();
+    if broken.is_empty() {
+        return Finding::ok(
+            LINE,
+            "claude thinks, records and resumes as the bridge relies on, on an API of our own",
+        );
+    }
+    if let [Breach::Untried(_)] = breaches {
+        return Finding::warn(LINE, broken.concat(), "mend that, and ask the doctor again");
+    }
+    let cause = format!("claude does not do as {PINNED_VERSION} does: {}", broken.join(", "));
+    Finding::fail(LINE, ExitCode::MindFailed, cause, pinned())
+}
+
+/// What to do about a claude that will not do.
+fn pinned() -> String {
+    format!(
+        "install @anthropic-ai/claude-code-linux-x64@{PINNED_VERSION} and name it in [mind.claude] program"
+    )
 }
 
 fn store(path: &str, answer: StoreAnswer) -> Finding {

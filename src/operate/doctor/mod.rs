@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use ruma::{OwnedServerName, OwnedUserId};
 use url::Url;
+use uuid::Uuid;
 
 use super::{Finding, Mark};
 use crate::conversation::reply::SCHEMA;
@@ -73,8 +74,10 @@ pub async fn examine(patient: &Patient, tell: &mut (dyn FnMut(&Finding) + Send))
     homeserver::probe(patient, ear, &mut note).await;
     if let Some(claude) = &patient.claude
         && note(ProbeAnswer::Program(mind::claude::version(claude).await))
+        && note(ProbeAnswer::Handshake(mind::claude::handshake(claude, SCHEMA).await))
     {
-        note(ProbeAnswer::Handshake(mind::claude::handshake(claude, SCHEMA).await));
+        let run = Uuid::new_v5(&Uuid::NAMESPACE_OID, patient.request.0.as_bytes());
+        note(ProbeAnswer::Contract(mind::claude::contract(claude, SCHEMA, run, patient.now).await));
     }
     if running && let Some(ready) = running_bridge(patient).ready().await {
         note(ProbeAnswer::Ready(ready));

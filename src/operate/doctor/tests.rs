@@ -7,6 +7,7 @@ use ruma::{owned_event_id, owned_server_name, owned_user_id};
 use super::super::ExitCode;
 use super::*;
 use crate::homeserver::client::{CallError, CallErrorKind, Mode};
+use crate::mind::claude::Breach;
 use crate::store::StoreError;
 
 fn error(call: &'static str, kind: CallErrorKind, status: u16, errcode: &str, message: &str) -> CallError {
@@ -444,6 +445,27 @@ fn a_handshake_costs_nothing_and_tells_much() {
         ProbeAnswer::Handshake(Err("it did not answer within 30 s".into())),
         ExitCode::MindFailed,
         "FAIL handshake: claude does not answer as 2.1.332 does: it did not answer within 30 s; install \
+         @anthropic-ai/claude-code-linux-x64@2.1.332 and name it in [mind.claude] program",
+    );
+}
+
+#[test]
+fn the_contract_is_told_point_by_point() {
+    check(
+        ProbeAnswer::Contract(vec![]),
+        ExitCode::Ok,
+        "ok   contract: claude thinks, records and resumes as the bridge relies on, on an API of our own",
+    );
+    check(
+        ProbeAnswer::Contract(vec![Breach::Untried("no free port".into())]),
+        ExitCode::Ok,
+        "WARN contract: it could not be tried (no free port); mend that, and ask the doctor again",
+    );
+    check(
+        ProbeAnswer::Contract(vec![Breach::Prompt, Breach::Repeated]),
+        ExitCode::MindFailed,
+        "FAIL contract: claude does not do as 2.1.332 does: the request does not carry our system prompt, a resumed \
+         process asks the API again for a line that was answered; install \
          @anthropic-ai/claude-code-linux-x64@2.1.332 and name it in [mind.claude] program",
     );
 }
