@@ -211,7 +211,8 @@ impl Mind {
 
 /// The words of the newest mail of a request: not those of earlier lines that are shown for context.
 fn mail(request: &Request) -> Vec<String> {
-    let text = request.words();
+    // What a retry asks for stands before it.
+    let text = if request.words() == "(retry)" { request.unanswered() } else { request.words() };
     text.lines().filter(|line| !line.starts_with("earlier ")).flat_map(words).collect()
 }
 

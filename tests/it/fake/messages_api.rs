@@ -105,6 +105,15 @@ impl Request {
     }
 }
 
+impl Request {
+    /// All texts of the newest message of the user.
+    pub(crate) fn unanswered(&self) -> String {
+        let last = messages(&self.body).iter().rev().find(|message| message["role"] == "user");
+        let blocks = last.map(blocks).unwrap_or_default();
+        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
 type Rule = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 #[derive(Default)]
