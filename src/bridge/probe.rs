@@ -6,9 +6,9 @@ use super::clock::{draw, draw_turn};
 use super::shared::Shared;
 use super::{BridgeError, Config, PersonaConfig};
 use crate::conversation::{LineId, Persona, PersonaId};
-use crate::mind::{Feed, MindCommand, MindEvent, MindHandle, Purpose};
+use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::probe::{ACCOUNT, shows_access};
-use crate::persona::session::{Account, Entry, EntryKind, Fingerprint, Session, Tokens, Usd};
+use crate::persona::session::{Entry, EntryKind, Session, Tokens, Usd};
 use crate::persona::{Ending, Usage};
 use crate::store::Books;
 
@@ -56,26 +56,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut mind: MindHandle) -> Result<(),
 async fn ask(shared: &Shared, mind: &mut MindHandle) -> Result<(Ending, Usage), BridgeError> {
     let gone = || BridgeError::Task { name: "mind of the account".to_owned() };
     let now = shared.clock.now();
-    let session = Session {
-        generation: 1,
-        id: draw(),
-        fingerprint: Fingerprint::default(),
-        begun: now,
-        last_committed: None,
-        seeded: false,
-        account: Account::default(),
-    };
-    let feed = Feed {
-        line: LineId::derive(draw_turn(), 1),
-        session,
-        must_exist: false,
-        prompt: PROMPT.to_owned(),
-        whole: QUESTION.to_owned(),
-        again: String::new(),
-        earlier: Vec::new(),
-        purpose: Purpose::Answer,
-        now,
-    };
+    let line = LineId::derive(draw_turn(), 1);
+    let feed = Feed::single(Session::fresh(draw(), now), line, PROMPT, QUESTION, now);
     mind.commands.send(MindCommand::Probe(Box::new(feed))).await.map_err(|_| gone())?;
     loop {
         match mind.events.recv().await.ok_or_else(gone)? {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::conversation::{Millis, PersonaId};
-use crate::persona::places::{Living, Places, Plan, Wish, plan};
+use crate::persona::places::{Living, Places, Plan, Wish, heaviest, plan};
 
 /// The places for live minds.
 #[derive(Debug)]
@@ -115,9 +115,8 @@ impl Taken {
     /// A mind thinks; a new one is expected to weigh so much.
     fn thinks(&mut self, persona: &PersonaId, expected: Option<u64>) {
         self.wishes.remove(persona);
-        let heaviest = self.living.values().map(|mind| mind.resident).max().unwrap_or_default();
         let known = self.living.get(persona).map(|mind| mind.resident);
-        let resident = known.or(expected).unwrap_or(heaviest);
+        let resident = known.or(expected).unwrap_or_else(|| heaviest(&self.living));
         self.living.insert(persona.clone(), Living { idle: None, resident, closing: false });
     }
 

@@ -19,7 +19,7 @@ use super::speech::{self, Spoken};
 use super::spend;
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis, PersonaId};
-use crate::mind::{Feed, Purpose};
+use crate::mind::Feed;
 use crate::persona::session::Usd;
 use crate::persona::{Ending, OpenTurn, Troubles, Usage, Verdict, shorter, tighter, verdict};
 use crate::store::{Books, Commit};
@@ -65,17 +65,9 @@ impl Turns {
         if !self.sessions.wants_ping()? {
             return Ok(None);
         }
-        Ok(Some(Feed {
-            line: LineId::derive(draw_turn(), 1),
-            must_exist: true,
-            session,
-            prompt: self.prompt.clone(),
-            whole: prompt::PING.to_owned(),
-            again: String::new(),
-            earlier: Vec::new(),
-            purpose: Purpose::Answer,
-            now: self.shared.clock.now(),
-        }))
+        let line = LineId::derive(draw_turn(), 1);
+        let feed = Feed::single(session, line, &self.prompt, prompt::PING, self.shared.clock.now());
+        Ok(Some(Feed { must_exist: true, ..feed }))
     }
 
     /// A ping is over.

@@ -68,6 +68,23 @@ pub struct Feed {
     pub now: Millis,
 }
 
+impl Feed {
+    /// A line that stands for itself: no attempt came before it, and its session need not exist yet.
+    pub fn single(session: Session, line: LineId, prompt: &str, words: &str, now: Millis) -> Self {
+        Self {
+            line,
+            session,
+            must_exist: false,
+            prompt: prompt.to_owned(),
+            whole: words.to_owned(),
+            again: String::new(),
+            earlier: Vec::new(),
+            purpose: Purpose::Answer,
+            now,
+        }
+    }
+}
+
 /// What a line is fed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {

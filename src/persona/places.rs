@@ -142,8 +142,8 @@ fn waiting<'a>(
     waiting
 }
 
-/// As much as a mind is believed to take of which nothing is known.
-fn heaviest(living: &BTreeMap<PersonaId, Living>) -> u64 {
+/// As much as a mind is believed to take of which nothing is known, in bytes.
+pub fn heaviest(living: &BTreeMap<PersonaId, Living>) -> u64 {
     living.values().map(|mind| mind.resident).max().unwrap_or_default()
 }
 

@@ -49,11 +49,12 @@ pub(crate) async fn run(
         while let Ok(poke) = pokes.try_recv() {
             asked.insert(poke);
         }
-        if asked.contains(&Poke::All) {
+        let all = asked.contains(&Poke::All);
+        if all {
             // The homeserver may have come back: what waits for it need wait no longer.
             shared.outbox.notify_one();
         }
-        let whole = asked.contains(&Poke::All) || shared.clock.now() >= full;
+        let whole = all || shared.clock.now() >= full;
         if !super::receive::has_room(&shared)? {
             full = shared.clock.now().plus(shared.config.reconcile.min(AGAIN));
             tokio::select! {

@@ -12,7 +12,7 @@ use super::launch::{Folders, Opening, Texts, arguments, environment, start_envir
 use super::manner::Manner;
 use super::{Config, spawner};
 use crate::conversation::{Millis, PersonaId};
-use crate::persona::session::{Account, Fingerprint, Session};
+use crate::persona::session::Session;
 
 /// How long the CLI may take to start and answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,15 +28,8 @@ const INITIALIZE: &str =
 /// It does not start with our arguments, or does not answer; in words for the operator.
 pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
     let folders = Folders::of(config, &PersonaId(FOLDER.to_owned()));
-    let session = Session {
-        generation: 0,
-        id: Uuid::new_v5(&Uuid::NAMESPACE_OID, FOLDER.as_bytes()),
-        fingerprint: Fingerprint::default(),
-        begun: Millis(0),
-        last_committed: None,
-        seeded: false,
-        account: Account::default(),
-    };
+    let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, FOLDER.as_bytes());
+    let session = Session { generation: 0, ..Session::fresh(id, Millis(0)) };
     let prepared = folders
         .make()
         .and_then(|()| folders.write_texts(&session, Texts { prompt: "Hello.", schema }, Opening::Begin));

@@ -45,6 +45,19 @@ impl Fingerprint {
 }
 
 impl Session {
+    /// One that nothing was fed to or committed from yet; as it stands it is nobody's, to be asked and thrown away.
+    pub fn fresh(id: Uuid, now: Millis) -> Self {
+        Self {
+            generation: 1,
+            id,
+            fingerprint: Fingerprint::default(),
+            begun: now,
+            last_committed: None,
+            seeded: false,
+            account: Account::default(),
+        }
+    }
+
     /// Whether the one after it is to be told what was said before, now that this one is lost: not where this one was told
     /// that and nothing ever came of it, for that may be why.
     pub fn seeds_the_next(&self) -> bool {
@@ -79,7 +92,7 @@ pub fn next_session(
     let generation = previous.map_or(0, |session| session.generation) + 1;
     let id = session_id(epoch, persona, generation);
     let account = previous.map(|session| session.account.carried()).unwrap_or_default();
-    Session { generation, id, fingerprint, begun: now, last_committed: None, seeded: false, account }
+    Session { generation, fingerprint, account, ..Session::fresh(id, now) }
 }
 
 #[cfg(test)]

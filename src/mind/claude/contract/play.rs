@@ -6,10 +6,10 @@ use uuid::Uuid;
 use super::Breach;
 use super::api::Api;
 use crate::conversation::{LineId, Millis};
-use crate::mind::{Feed, MindCommand, MindEvent, MindHandle, Purpose};
+use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::Ending;
 use crate::persona::decide::Stop;
-use crate::persona::session::{Account, Fingerprint, Session};
+use crate::persona::session::Session;
 
 /// What the CLI is told, and asked.
 const PROMPT: &str = "You are a part in a play that tries a program.";
@@ -73,26 +73,8 @@ impl Stage<'_> {
     async fn feed(&self, mind: &mut MindHandle, number: usize) -> Turn {
         let before = self.api.asked().len();
         let line = LineId(Uuid::new_v5(&self.run, WORDS[number].as_bytes()));
-        let session = Session {
-            generation: 1,
-            id: Uuid::new_v5(&self.run, b"session"),
-            fingerprint: Fingerprint::default(),
-            begun: self.now,
-            last_committed: None,
-            seeded: false,
-            account: Account::default(),
-        };
-        let feed = Feed {
-            line,
-            session,
-            must_exist: false,
-            prompt: PROMPT.to_owned(),
-            whole: WORDS[number].to_owned(),
-            again: String::new(),
-            earlier: Vec::new(),
-            purpose: Purpose::Answer,
-            now: self.now,
-        };
+        let session = Session::fresh(Uuid::new_v5(&self.run, b"session"), self.now);
+        let feed = Feed::single(session, line, PROMPT, WORDS[number], self.now);
         // Where the mind is gone, no event comes either.
         let _ = mind.commands.send(MindCommand::Feed(Box::new(feed))).await;
         let (ending, from_record) = ended(mind).await;
