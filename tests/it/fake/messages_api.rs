@@ -96,21 +96,22 @@ pub(crate) struct Request {
 impl Request {
     /// The newest words of the user, without what the CLI adds.
     pub(crate) fn words(&self) -> String {
-        let last = messages(&self.body).iter().rev().find(|message| message["role"] == "user");
-        let blocks = last.map(blocks).unwrap_or_default();
-        let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
-        let own =
-            |text: &&str| !text.starts_with("<system-reminder>") && !text.starts_with("Continue from where");
-        texts.rfind(own).unwrap_or_default().trim_end().to_owned()
+        let own = |text: &&String| {
+            !text.starts_with("<system-reminder>") && !text.starts_with("Continue from where")
+        };
+        let texts = self.newest();
+        texts.iter().rfind(own).map(|text| text.trim_end().to_owned()).unwrap_or_default()
     }
-}
 
-impl Request {
-    /// All texts of the newest message of the user.
+    /// All texts of the newest message of the user: what no reply has come to yet.
     pub(crate) fn unanswered(&self) -> String {
+        self.newest().join("\n")
+    }
+
+    fn newest(&self) -> Vec<String> {
         let last = messages(&self.body).iter().rev().find(|message| message["role"] == "user");
         let blocks = last.map(blocks).unwrap_or_default();
-        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        blocks.iter().filter_map(|block| block["text"].as_str().map(str::to_owned)).collect()
     }
 }
 
