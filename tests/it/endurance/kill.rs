@@ -35,10 +35,12 @@ async fn killed(kind: Kind, test: &str, seed: u64) {
     let room = alice.join(&alias("swarm")).await;
     let direct = alice.create_dm(&eir).await;
     let over = AtomicBool::new(false);
-    tokio::join!(talk(&alice, &room, &direct, &over, Dice::new(seed)), async {
-        kill_often(&mut bridge, &mind, kills, Dice::new(seed + 100)).await;
+    let ((), found) = tokio::join!(talk(&alice, &room, &direct, &over, Dice::new(seed)), async {
+        let found = kill_often(&mut bridge, &mind, kills, Dice::new(seed + 100)).await;
         over.store(true, Ordering::Relaxed);
+        found
     });
+    assert!(found, "processes are found at all");
     bridge.kill(Signal::KILL).await;
     let gone = tokio::time::timeout(Duration::from_secs(2), async {
         while !processes_of(&bridge.dir.join("minds")).is_empty() {
@@ -54,7 +56,6 @@ async fn killed(kind: Kind, test: &str, seed: u64) {
     for room in [&room, &direct] {
         none_is_asked_after_its_answer(&mind, &alice, room).await;
     }
-    assert!(!processes_of(&bridge.dir.join("minds")).is_empty(), "processes are found at all");
 }
 
 /// Writes to both rooms until it is over.
@@ -72,15 +73,19 @@ async fn talk(alice: &User, room: &RoomId, direct: &RoomId, over: &AtomicBool, m
 }
 
 /// Kills and starts the bridge again: now and then before it is ready, else while it thinks or has just thought.
-async fn kill_often(bridge: &mut Bridge, mind: &Mind, kills: u32, mut dice: Dice) {
+/// Tells whether a process of her mind was ever seen before a kill.
+async fn kill_often(bridge: &mut Bridge, mind: &Mind, kills: u32, mut dice: Dice) -> bool {
+    let mut found = false;
     for _ in 0..kills {
         if dice.below(4) > 0 {
             mind.api.wait_for(mind.api.requests().len() + 1).await;
         }
         tokio::time::sleep(dice.time(800)).await;
+        found |= !processes_of(&bridge.dir.join("minds")).is_empty();
         bridge.kill(Signal::KILL).await;
         bridge.start().await;
     }
+    found
 }
 
 /// Whatever stands answered in the room was not asked for again after that.
