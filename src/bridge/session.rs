@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
     spent: bool,
     /// A session that is not to be trusted and whose file is not put aside yet.
     quarantine: Option<Uuid>,
-    /// The resident memory of its child at the end of the last attempt, in bytes; none where there was no child.
+    /// The resident memory of its child in the last attempt, in bytes; none where there was no child.
     resident: Option<u64>,
 }
 

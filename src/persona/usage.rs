@@ -13,7 +13,7 @@ pub struct Usage {
     pub first_token: Option<Duration>,
     /// The model's context window in tokens, as the CLI reports it.
     pub window: Option<u64>,
-    /// Resident memory of the CLI's process group when the attempt ended, in bytes.
+    /// Resident memory of the CLI's process group when its newest answer began, in bytes.
     pub resident: Option<u64>,
 }
 

@@ -56,8 +56,7 @@ pub(super) async fn turn(
     let mut turn = Turn { line, session, progress, resident: None, seen, measured, strange: 0 };
     let (end, by_result) = follow(process, &mut turn, bytes, silence, commands, events).await;
     let usage = by_result.unwrap_or_else(|| turn.measured.usage());
-    // What has died in the middle weighed so much when it heard the line.
-    (end, Usage { resident: process.resident().or(turn.resident), ..usage })
+    (end, Usage { resident: turn.resident, ..usage })
 }
 
 async fn follow(
@@ -99,8 +98,12 @@ async fn follow(
         } else {
             None
         };
-        if turn.hears(&output) {
+        let heard = turn.hears(&output);
+        if heard || matches!(output, Output::Began(_)) {
+            // While the model speaks, since nobody waits then; with the result, all would.
             turn.resident = process.resident();
+        }
+        if heard {
             // A closed channel shows with the next command.
             let _ = events.send(MindEvent::Heard { line }).await;
         }

@@ -36,7 +36,7 @@ pub struct Request {
     pub money: Option<Usd>,
     /// From the line to the first token.
     pub first_token: Option<Duration>,
-    /// The resident memory of the child's process group when the attempt ended, in bytes.
+    /// The resident memory of the child's process group when its newest answer began, in bytes.
     pub rss: Option<u64>,
 }
 
