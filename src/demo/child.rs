@@ -245,8 +245,14 @@ mod tests {
         child.stop(Duration::from_millis(50)).await.unwrap();
         // The pipe closes only when the last of the group is gone.
         assert_eq!(read.recv().await, None);
-        let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        // It closes it a moment before it is gone.
+        let state = || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        let gone = async {
+            while !(state().is_empty() || state().contains(") Z ")) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(5), gone).await.is_ok(), "{}", state());
     }
 
     #[tokio::test]
