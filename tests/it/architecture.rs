@@ -275,8 +275,8 @@ fn a_wrong_arrow_is_found() {
         "fn f() { crate::persona::decide() }",
         &["conversation/room must not import persona::decide"],
     );
-    check("bridge/turn.rs", "use crate::{homeserver, store, mind, persona, conversation, telemetry};", &[]);
-    check("bridge/turn.rs", "use crate::config::Config;", &["bridge/turn must not import config::Config"]);
+    check("bridge/run.rs", "use crate::{homeserver, store, mind, persona, conversation, telemetry};", &[]);
+    check("bridge/run.rs", "use crate::config::Config;", &["bridge/run must not import config::Config"]);
     check("config/mod.rs", "use crate::{bridge, mind::claude};", &[]);
     check("demo/mod.rs", "use crate::homeserver::registration::Draft; use crate::{config, telemetry};", &[]);
     check("demo/mod.rs", "use crate::homeserver::client;", &["demo must not import homeserver::client"]);

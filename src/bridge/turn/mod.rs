@@ -1,0 +1,203 @@
+//! A turn from the open row to the committed reply.
+
+mod conclude;
+mod health;
+mod mail;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::BridgeError;
+use super::PersonaConfig;
+use super::clock::draw_turn;
+use super::memories::{self, Reminded};
+use super::presence::Presence;
+use super::session::Sessions;
+use super::shared::Shared;
+use super::speech::{self, Spoken};
+use crate::conversation::prompt;
+use crate::conversation::{Batch, Lane, LineId, Millis};
+use crate::mind::Feed;
+use crate::persona::session::Usd;
+use crate::persona::{OpenTurn, Troubles, Usage};
+pub(crate) use mail::labels_of;
+
+/// For how long a turn's words stay as they were first put: no cache keeps them longer.
+const WORDS_KEPT: Duration = Duration::from_secs(3600);
+
+/// A Persona's turns.
+pub(crate) struct Turns {
+    shared: Arc<Shared>,
+    persona: PersonaConfig,
+    prompt: String,
+    open: Option<OpenTurn>,
+    sessions: Sessions,
+    presence: Presence,
+    reminded: Reminded,
+}
+
+impl Turns {
+    pub(crate) fn load(shared: Arc<Shared>, persona: PersonaConfig) -> Result<Self, BridgeError> {
+        let (open, session) = shared.store.standing(&persona.persona.id)?;
+        let prompt = speech::system_prompt(&shared, &persona)?;
+        let sessions = Sessions::new(shared.clone(), &persona, &prompt, session);
+        let presence = Presence::new(shared.clone(), persona.persona.user.clone());
+        let reminded = Reminded::default();
+        Ok(Self { shared, persona, prompt, open, sessions, presence, reminded })
+    }
+
+    /// When her session is to be looked at while nobody says anything.
+    pub(crate) fn next_look(&self) -> Result<Option<Millis>, BridgeError> {
+        if self.open.is_some() { Ok(None) } else { self.sessions.next_look() }
+    }
+
+    /// The line that uses the cache once, so that it stays warm, if that is to be done now.
+    pub(crate) fn ping(&self) -> Result<Option<Feed>, BridgeError> {
+        let Some(session) = self.sessions.current().filter(|_| self.open.is_none()).cloned() else {
+            return Ok(None);
+        };
+        if !self.sessions.wants_ping()? {
+            return Ok(None);
+        }
+        let line = LineId::derive(draw_turn(), 1);
+        let feed = Feed::single(session, line, &self.prompt, prompt::PING, self.shared.clock.now());
+        Ok(Some(Feed { must_exist: true, ..feed }))
+    }
+
+    /// A ping is over.
+    pub(crate) async fn pinged(&mut self, usage: &Usage) -> Result<(), BridgeError> {
+        self.sessions.pinged(usage).await
+    }
+
+    /// Whether this is the session that goes on.
+    pub(crate) fn is_of(&self, session: Uuid) -> bool {
+        self.sessions.current().is_some_and(|current| current.id == session)
+    }
+
+    /// The session whose file is to be put aside now, once.
+    pub(crate) fn take_spoilt(&mut self) -> Option<Uuid> {
+        self.sessions.take_spoilt()
+    }
+
+    /// Whether her child is of no more use until mail comes.
+    pub(crate) fn is_child_spent(&self) -> bool {
+        self.open.is_none() && self.sessions.is_spent()
+    }
+
+    /// The resident memory of her child in its last turn, in bytes.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        self.sessions.current().and_then(|session| session.account.resident)
+    }
+
+    /// When the oldest mail to her that waits was heard.
+    pub(crate) fn waits_since(&self) -> Result<Millis, BridgeError> {
+        let id = &self.persona.persona.id;
+        let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
+        let open = self.shared.store.deliveries(id, &open)?.into_iter();
+        let open = open.filter(|delivery| delivery.addressed).map(|delivery| delivery.heard);
+        let lanes = self.shared.ready_lanes(id)?;
+        let waiting = lanes.iter().flat_map(|lane| &lane.addressed).map(|room| room.first_addressed);
+        Ok(open.chain(waiting).min().unwrap_or_else(|| self.shared.clock.now()))
+    }
+
+    pub(crate) fn open(&self) -> Option<&OpenTurn> {
+        self.open.as_ref()
+    }
+
+    /// Whether the line is the one that the open turn waits for.
+    pub(crate) fn is_current(&self, line: LineId) -> bool {
+        self.open.as_ref().is_some_and(|turn| LineId::derive(turn.id, turn.attempt) == line)
+    }
+
+    /// Writes down a turn with the waiting mail of the lane.
+    pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
+        let id = self.persona.persona.id.clone();
+        let mail = self.batch(lane)?;
+        self.look_at_state()?;
+        self.sessions.take_up(&mail).await?;
+        let turn = OpenTurn {
+            id: draw_turn(),
+            lane: lane.clone(),
+            seqs: mail.iter().map(|delivery| delivery.seq).collect(),
+            attempt: 1,
+            not_before: Millis::default(),
+            as_of: self.shared.clock.now(),
+            spent: Usd::default(),
+            troubles: Troubles::default(),
+        };
+        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
+        self.write(turn).await
+    }
+
+    /// Her state may have been changed: what a session is begun with now follows it.
+    fn look_at_state(&mut self) -> Result<(), BridgeError> {
+        let prompt = speech::system_prompt(&self.shared, &self.persona)?;
+        if prompt != self.prompt {
+            self.sessions.begin_with(&prompt);
+            self.prompt = prompt;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
+        let books = self.sessions.books();
+        self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
+        self.open = Some(turn);
+        Ok(())
+    }
+
+    /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.
+    pub(crate) async fn feed(&mut self) -> Result<Option<Feed>, BridgeError> {
+        let (Some(turn), Some(session)) = (self.open.clone(), self.sessions.current().cloned()) else {
+            return Ok(None);
+        };
+        let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
+        let batch = Batch { lane: turn.lane.clone(), deliveries };
+        if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {
+            self.commit(turn, Spoken::default(), None).await?;
+            return Ok(None);
+        }
+        let turn = self.lately_put(turn).await?;
+        self.reminded =
+            memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
+        let memories = self.reminded.memories.clone();
+        let surroundings =
+            speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, &turn).await?;
+        let line = LineId::derive(turn.id, turn.attempt);
+        self.presence.thinking(&batch);
+        self.sessions.feeds(&batch.deliveries);
+        let again =
+            turn.troubles.fault.as_deref().map_or_else(|| prompt::RETRY.to_owned(), prompt::fault_line);
+        Ok(Some(Feed {
+            line,
+            must_exist: session.last_committed.is_some(),
+            purpose: self.sessions.purpose(&session),
+            session,
+            prompt: self.prompt.clone(),
+            whole: prompt::render(&batch, &surroundings),
+            again,
+            earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
+            now: self.shared.clock.now(),
+        }))
+    }
+
+    /// The turn with words that are not put too long ago.
+    async fn lately_put(&mut self, turn: OpenTurn) -> Result<OpenTurn, BridgeError> {
+        let now = self.shared.clock.now();
+        if now < turn.as_of.plus(WORDS_KEPT) {
+            return Ok(turn);
+        }
+        let turn = OpenTurn { as_of: now, ..turn };
+        self.write(turn.clone()).await?;
+        Ok(turn)
+    }
+
+    /// The line has entered her session.
+    pub(crate) fn heard(&mut self, line: LineId) {
+        if self.is_current(line) {
+            self.presence.read();
+        }
+    }
+}
