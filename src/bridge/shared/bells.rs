@@ -1,0 +1,51 @@
+//! Waking the Personas' loops, and the places to think that they share.
+
+use std::sync::atomic::Ordering;
+
+use super::Shared;
+use crate::bridge::slots::ToClose;
+use crate::conversation::PersonaId;
+use crate::persona::places::Wish;
+
+impl Shared {
+    /// Wakes a Persona's loop.
+    pub(crate) fn wake(&self, persona: &PersonaId) {
+        if let Some(bell) = self.bells.get(persona) {
+            bell.wake.notify_one();
+        }
+    }
+
+    /// Wakes every Persona's loop.
+    pub(crate) fn wake_all(&self) {
+        for bell in self.bells.values() {
+            bell.wake.notify_one();
+        }
+    }
+
+    /// Takes a place to think for a Persona, or has others make room for her: whether she may now.
+    pub(crate) fn takes_place(&self, persona: &PersonaId, wish: Wish) -> bool {
+        let (granted, close) = self.slots.take(persona, wish, self.clock.now());
+        self.ask_to_close(&close);
+        granted
+    }
+
+    /// A Persona's mind, if it lives, has nothing to do from now on.
+    pub(crate) fn rests(&self, persona: &PersonaId) {
+        self.ask_to_close(&self.slots.rests(persona, self.clock.now()));
+    }
+
+    /// A Persona has nothing to think about: who waited behind her does so no longer.
+    pub(crate) fn wants_no_place(&self, persona: &PersonaId) {
+        if self.slots.withdraw(persona) {
+            self.wake_all();
+        }
+    }
+
+    /// Asks the loops of Personas to close their idle minds.
+    fn ask_to_close(&self, personas: &ToClose) {
+        for bell in personas.iter().filter_map(|persona| self.bells.get(persona)) {
+            bell.close.store(true, Ordering::Relaxed);
+            bell.wake.notify_one();
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What stands between a Persona and the asking: the brake, the budget, the account, the API's limits.
+
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::Shared;
+use crate::bridge::BridgeError;
+use crate::bridge::spend::Spend;
+use crate::conversation::Millis;
+use crate::persona::Brake;
+use crate::persona::probe::Access;
+use crate::store::StoreError;
+
+impl Shared {
+    /// Reads whom the operator's brake holds; where that cannot be read it holds everyone.
+    pub(crate) fn read_brake(&self) -> Result<(), BridgeError> {
+        let brake = match self.store.brake() {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(%error, "whom the brake holds cannot be read: it holds everyone");
+                Brake::everyone()
+            }
+            read => read?,
+        };
+        match brake.held() {
+            Some(held) => {
+                let text = format!("the brake holds {held}: nothing is asked until `brake release`");
+                if self.readiness.say("brake", &text) {
+                    tracing::warn!("{text}");
+                }
+            }
+            None => drop(self.readiness.clear("brake")),
+        }
+        *self.brake.lock().unwrap_or_else(PoisonError::into_inner) = brake;
+        Ok(())
+    }
+
+    /// Whom the operator's brake holds.
+    pub(crate) fn brake(&self) -> MutexGuard<'_, Brake> {
+        self.brake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is spent today.
+    pub(crate) fn spend(&self) -> MutexGuard<'_, Spend> {
+        self.spend.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of the account.
+    pub(crate) fn access(&self) -> MutexGuard<'_, Access> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The account was refused to somebody.
+    pub(crate) fn account_refused(&self) {
+        self.access().refused(self.clock.now());
+        self.refusals.notify_one();
+    }
+
+    /// The API takes the account: whoever was held because it did not goes on.
+    pub(crate) async fn account_taken(&self) -> Result<(), BridgeError> {
+        if !self.access().taken() {
+            return Ok(());
+        }
+        self.refusals.notify_one();
+        self.bells.values().for_each(|bell| bell.taken.store(true, Ordering::Relaxed));
+        self.wake_all();
+        let key = format!("account:{}", self.clock.now().0);
+        self.note(&key, "the API takes the account again: whoever was not asked any more goes on").await
+    }
+
+    /// The API asks to wait until then; answers whether no such wait is known that still lasts.
+    pub(crate) fn note_limit(&self, now: Millis, until: Millis) -> bool {
+        let mut known = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known <= now;
+        *known = until.max(*known);
+        is_new
+    }
+}

@@ -1,0 +1,87 @@
+//! Says with their bodies frozen, and notices to operators.
+
+use ruma::{OwnedRoomId, UserId};
+
+use super::Shared;
+use crate::bridge::BridgeError;
+use crate::conversation::RequestId;
+use crate::homeserver::content;
+use crate::homeserver::event::REQUEST_KEY;
+use crate::store::NewSay;
+
+impl Shared {
+    /// A say with its request id derived and its body frozen.
+    pub(crate) fn say(&self, sender: &UserId, target: SayTarget<'_>, content: &serde_json::Value) -> NewSay {
+        let SayTarget { room, kind, cause, part } = target;
+        let request = RequestId::derive(self.store.epoch(), sender, room, cause, kind, part);
+        NewSay {
+            sender: sender.to_owned(),
+            room: room.clone(),
+            body: content::freeze(content, &request),
+            request,
+            kind: kind.to_owned(),
+            cause: cause.to_owned(),
+            part: part.to_owned(),
+        }
+    }
+
+    /// Tells operators once for `key`: a warning in the log and a notice in the control room.
+    pub(crate) async fn tell(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        tracing::warn!(key, "{text}");
+        self.put_notice(key, text).await
+    }
+
+    /// Like [`Shared::tell`], of what goes as it should.
+    pub(crate) async fn note(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        tracing::info!(key, "{text}");
+        self.put_notice(key, text).await
+    }
+
+    async fn put_notice(&self, key: &str, text: &str) -> Result<(), BridgeError> {
+        if let Some((key, says)) = self.control_notice(key, text)?
+            && self.store.say_once(key, says, self.clock.now()).await?
+        {
+            self.outbox.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Like [`Shared::tell`], for who puts the notice into the store together with something else.
+    pub(crate) fn telling(
+        &self,
+        key: &str,
+        text: &str,
+    ) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
+        tracing::warn!(key, "{text}");
+        self.control_notice(key, text)
+    }
+
+    fn control_notice(&self, key: &str, text: &str) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
+        let Some(room) = self.store.control_room()? else { return Ok(None) };
+        let cause = format!("told:{key}");
+        let target = SayTarget { room: &room, kind: "m.room.message", cause: &cause, part: "0" };
+        let say = self.say(&self.config.bot, target, &notice(text));
+        Ok(Some((cause, vec![say])))
+    }
+}
+
+/// Where a say goes and what it is part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SayTarget<'a> {
+    pub(crate) room: &'a OwnedRoomId,
+    pub(crate) kind: &'a str,
+    pub(crate) cause: &'a str,
+    pub(crate) part: &'a str,
+}
+
+/// A plain `m.notice`.
+pub(crate) fn notice(text: &str) -> serde_json::Value {
+    serde_json::json!({ "msgtype": "m.notice", "body": text, "m.mentions": {} })
+}
+
+/// Reads our request id back out of a frozen body and gives the content without it.
+pub(crate) fn thaw(body: &str) -> Option<serde_json::Value> {
+    let mut content: serde_json::Value = serde_json::from_str(body).ok()?;
+    content.as_object_mut()?.remove(REQUEST_KEY);
+    Some(content)
+}
