@@ -3,6 +3,7 @@
 
 mod architecture;
 mod bridge;
+mod child_clock;
 mod claude_cli;
 mod claude_process;
 mod claude_supervision;

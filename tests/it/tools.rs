@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the CLI that everything was measured on.
 const CLAUDE_VERSION: &str = "2.1.332";
@@ -68,6 +69,13 @@ fn install(folder: &Path, package: &str) -> Result<(), String> {
     }
     let _ = std::fs::remove_dir_all(folder);
     std::fs::rename(&fresh, folder).map_err(|error| error.to_string())
+}
+
+/// Now, in unix ms, as other programs on this machine see it.
+#[expect(clippy::disallowed_methods, reason = "compared with the clock of other programs, which is the same")]
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is past 1970");
+    u64::try_from(since.as_millis()).expect("there are milliseconds left")
 }
 
 /// A variable of the test's environment, if it is set to something.

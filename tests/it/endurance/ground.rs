@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use persona_bridge::demo::homeserver::Kind;
 use ruma::{OwnedRoomId, RoomId};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::bridge::{Bridge, Setup, alias, persona};
 use crate::fake::messages_api::{Answer, MessagesApi, Request};
 use crate::servers::{self, Server};
-use crate::tools::claude_program;
+use crate::tools::{claude_program, now};
 use crate::user::User;
 
 /// How long all answers may take.
@@ -214,13 +214,6 @@ fn mail(request: &Request) -> Vec<String> {
     // What a retry asks for stands before it.
     let text = if request.words() == "(retry)" { request.unanswered() } else { request.words() };
     text.lines().filter(|line| !line.starts_with("earlier ")).flat_map(words).collect()
-}
-
-/// Now, in unix ms, as homeservers on this machine write it.
-#[expect(clippy::disallowed_methods, reason = "compared with the homeserver's clock, which is the same")]
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
 }
 
 /// A set-up with one Persona and a short settling.

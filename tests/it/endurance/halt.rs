@@ -7,7 +7,7 @@ use persona_bridge::demo::homeserver::Kind;
 use ruma::OwnedRoomId;
 use serde_json::json;
 
-use super::ground::{self, Mind, account, all_answered_once, one, wait_for_answers, word};
+use super::ground::{Mind, account, all_answered_once, one, wait_for_answers, word};
 use crate::bridge::{Bridge, Setup, alias, persona};
 use crate::servers::{self, Server};
 use crate::tools;
@@ -109,7 +109,7 @@ impl Stage {
             "event_id": format!("$made-by-a-test-{word}"),
             "room_id": self.room,
             "sender": self.alice.id,
-            "origin_server_ts": ground::now(),
+            "origin_server_ts": tools::now(),
             "content": {"msgtype": "m.text", "body": format!("Eir, {word}?"), "m.mentions": {}},
         });
         let url = format!("http://127.0.0.1:{}/_matrix/app/v1/transactions/made-{word}", self.bridge.port);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Where a request does not begin with all of the request before.
 ///
 /// Only an unanswered last message may differ: it may have grown, or, if the CLI was killed before it wrote the line
-/// down, what was new in it may come later.
+/// down, what was new in it may come later. So may what it was told of a new day, which stands in the result before.
 pub(super) fn broken_prefix(before: &Value, next: &Value) -> Option<String> {
     let (before, next) = (messages(before), messages(next));
     let (last, settled) = before.split_last()?;
@@ -15,13 +15,25 @@ pub(super) fn broken_prefix(before: &Value, next: &Value) -> Option<String> {
     {
         let grown = rest.is_empty() && begins_with(&blocks(now), &blocks(last));
         let put_off = rest.first().is_some_and(|next| next["content"] == "No response requested.")
-            && begins_with(&blocks(last), &blocks(now));
+            && begins_with(&untold(last), &untold(now));
         if grown || put_off {
             return None;
         }
     }
     let now = &next[differs.min(next.len())..];
     Some(format!("message {differs}\nbefore: {:?}\nnow: {now:?}", &before[differs..]))
+}
+
+/// The blocks of a message without what the CLI has told in the results of tools.
+fn untold(message: &Value) -> Vec<Value> {
+    let mut blocks = blocks(message);
+    for block in blocks.iter_mut().filter(|block| block["type"] == "tool_result") {
+        let told = block["content"].as_str().and_then(|text| text.split_once("\n\n<system-reminder>"));
+        if let Some((result, _)) = told {
+            block["content"] = result.into();
+        }
+    }
+    blocks
 }
 
 fn begins_with(now: &[Value], before: &[Value]) -> bool {
@@ -111,5 +123,9 @@ mod tests {
         let note = json!({"role": "assistant", "content": "No response requested."});
         check(json!([with_words]), json!([results, note, user("b")]), true);
         check(json!([with_words]), json!([results, said("b"), user("b")]), false);
+        let told = "ok\n\n<system-reminder>\nThe date has changed.";
+        let of_a_new_day = json!({"role": "user", "content": [{"type": "tool_result", "content": told}, {"type": "text", "text": "b"}]});
+        check(json!([of_a_new_day]), json!([results, note, user("b")]), true);
+        check(json!([of_a_new_day, said("c")]), json!([results, note, user("b")]), false);
     }
 }

@@ -1,6 +1,7 @@
 //! A session over days on the real CLI, with a clock that jumps and a cache that forgets: every mail is answered once, the
 //! cache holds what it should, and the money is what `simulate` says.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use serde_json::Value;
 
 use super::stage::{EIR, Stage, swarm};
 use super::world::World;
+use crate::child_clock::ChildClock;
 use crate::fake::homeserver::Flavour;
-use crate::fake::messages_api::{Answer, Gate, MessagesApi};
+use crate::fake::messages_api::{self, Answer, Gate, MessagesApi};
 use crate::minds::{Home, kill_program};
 use crate::tools::{aloud, claude_program, scale};
 
@@ -47,6 +49,8 @@ struct Mail {
 /// Days of talk: bursts with minutes between, pauses of hours, nights.
 fn days(turns: u32) -> Vec<Mail> {
     let gap = |number: u32| match number % 30 {
+        // The world begins at eight in the morning; the first night falls into the first burst.
+        _ if number == 1 => (15 * 60 + 45) * MINUTE,
         0 => 10 * 60 * MINUTE,
         10 => 3 * 60 * MINUTE,
         17 | 24 => 40 * MINUTE,
@@ -74,6 +78,8 @@ fn words(number: u32) -> String {
 struct Days {
     api: MessagesApi,
     home: Home,
+    /// What the CLI's own clock is set by, if it can be.
+    clock: Option<ChildClock>,
     minimum: usize,
     mails: Vec<Mail>,
     at: usize,
@@ -103,6 +109,9 @@ impl Days {
     async fn say(&self, stage: &Stage, swarm: &str, mail: Mail) {
         stage.jump(Duration::from_secs(mail.gap)).await;
         self.api.at(stage.now(), self.minimum);
+        if let Some(clock) = &self.clock {
+            clock.set(stage.now());
+        }
         let asked = self.api.requests().len();
         match mail.fault {
             Fault::Kill | Fault::Cut => {
@@ -122,7 +131,7 @@ impl Days {
 }
 
 /// The number of the newest mail in a request.
-fn newest(request: &crate::fake::messages_api::Request) -> u32 {
+fn newest(request: &messages_api::Request) -> u32 {
     let text = request.body["messages"].to_string();
     let (_, rest) = text.rsplit_once("number-").expect("mail");
     rest.split(';').next().and_then(|number| number.parse().ok()).expect("a number")
@@ -148,6 +157,10 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
     let api = outside.block_on(MessagesApi::start());
     api.rule(|request| Answer::say(&format!("answer-{};", newest(request))));
     let mut home = Home::new(program, Some(api.url()));
+    let clock = ChildClock::around(&home.config.program, home.path(), "days_of_talk");
+    if let Some(clock) = &clock {
+        home.config.program.clone_from(&clock.program);
+    }
     (home.config.ttl, home.config.model) = (Ttl::OneHour, MODEL.to_owned());
     let prices = config::prices::shipped().unwrap();
     let price = prices.find(MODEL).expect("a shipped price");
@@ -157,12 +170,15 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
     world.config.mind_version = PINNED_VERSION.to_string();
     world.config.prices = prices.clone();
     let mails = days(60 * scale().min(5));
-    let mut days = Days { api, home, minimum: price.minimum as usize, mails, at: 0, is_said: false };
+    let mut days = Days { api, home, clock, minimum: price.minimum as usize, mails, at: 0, is_said: false };
     while days.at < days.mails.len() {
         world.play(async |stage| days.play(stage).await);
     }
     let (rows, begun) = requests(world.store().ledger(Millis::default()).unwrap());
     each_is_answered_once(&world, days.mails.len());
+    if days.clock.is_some() {
+        a_day_has_passed(&days.api.requests());
+    }
     assert!(begun > 2, "{begun} sessions");
     the_cache_held_what_it_should(&rows);
     let booked: Usd = rows.iter().filter_map(|row| row.money).sum();
@@ -191,6 +207,16 @@ fn tokens(usage: &Value) -> Tokens {
         output: count("output_tokens"),
         ..Tokens::default()
     }
+}
+
+/// A session that has seen midnight is told so, behind all that it held before; and later sessions begin on later days.
+fn a_day_has_passed(requests: &[messages_api::Request]) {
+    let texts: Vec<String> = requests.iter().map(|request| request.body["messages"].to_string()).collect();
+    let changed: Vec<&str> = texts.iter().filter_map(|text| text.split("date has changed").nth(1)).collect();
+    let dates: BTreeSet<&str> =
+        texts.iter().filter_map(|text| text.split("Today's date is ").nth(1)?.get(..10)).collect();
+    aloud(&format!("{} requests behind a midnight; sessions begun on {dates:?}", changed.len()));
+    assert!(!changed.is_empty() && dates.len() > 1);
 }
 
 fn each_is_answered_once(world: &World, count: usize) {
