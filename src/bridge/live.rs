@@ -14,6 +14,7 @@ use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::places::Wish;
 use crate::persona::probe::shows_access;
+use crate::persona::session::Care;
 use crate::persona::{Ending, MindState, Usage};
 
 /// A Persona's life.
@@ -133,7 +134,7 @@ impl Live {
         }
     }
 
-    /// After a turn, a child that would only grow old is closed.
+    /// A child that would only grow old is closed.
     async fn close_if_spent(&mut self) -> Result<(), BridgeError> {
         if self.state == MindState::Idle && self.turns.is_child_spent() {
             self.stop(Stop::Idle).await?;
@@ -161,11 +162,39 @@ impl Live {
         if !self.is_at_rest() {
             return self.sleep(until).await;
         }
-        if is_due && let Some(feed) = self.turns.ping()? {
-            return self.ping(feed).await;
+        if is_due {
+            return self.look().await;
         }
         self.look = self.turns.next_look()?;
         self.sleep(until.into_iter().chain(self.look).min()).await
+    }
+
+    /// The time to look at her session has come; a living mind is weighed first.
+    async fn look(&mut self) -> Result<(), BridgeError> {
+        if self.state == MindState::Idle {
+            return self.command(MindCommand::Weigh).await;
+        }
+        self.care().await
+    }
+
+    async fn weighed(&mut self, resident: Option<u64>) -> Result<(), BridgeError> {
+        if let Some(resident) = resident {
+            self.shared.slots.weighs(&self.id, resident);
+        }
+        self.turns.weighs(resident);
+        if self.is_at_rest() { self.care().await } else { Ok(()) }
+    }
+
+    /// Does with her session what is decided when nobody has spoken to her for long.
+    async fn care(&mut self) -> Result<(), BridgeError> {
+        match self.turns.idle_deadline()? {
+            Care::Ping => match self.turns.ping() {
+                Some(feed) => self.ping(feed).await,
+                None => Ok(()),
+            },
+            Care::Close | Care::Refresh => self.close_if_spent().await,
+            Care::Keep | Care::Flush => Ok(()),
+        }
     }
 
     /// Whether she waits for mail and nothing else.
@@ -284,10 +313,12 @@ impl Live {
                 }
             }
             Some(MindEvent::Pinged { usage }) => self.pinged(&usage).await?,
+            Some(MindEvent::Weighed { resident }) => self.weighed(resident).await?,
             Some(MindEvent::Probed { .. }) => {}
             Some(MindEvent::Exited { report }) => {
                 tracing::debug!(persona = %self.id, report, "mind closed");
                 self.state = MindState::Closed;
+                self.turns.weighs(None);
                 self.gives_back();
             }
             Some(MindEvent::Poisoned { session, reason }) => {

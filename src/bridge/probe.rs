@@ -65,6 +65,7 @@ async fn ask(shared: &Shared, mind: &mut MindHandle) -> Result<(Ending, Usage), 
             MindEvent::Heard { .. }
             | MindEvent::TurnEnded { .. }
             | MindEvent::Pinged { .. }
+            | MindEvent::Weighed { .. }
             | MindEvent::Exited { .. }
             | MindEvent::Poisoned { .. }
             | MindEvent::Notice { .. } => {}

@@ -11,7 +11,7 @@ use super::{BridgeError, Mind, PersonaConfig, speech};
 use crate::conversation::reply::SCHEMA;
 use crate::conversation::{Delivery, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
-use crate::persona::session::care::{KeepWarm, Mark, Tasks};
+use crate::persona::session::care::{Mark, Tasks};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
     Added, Care, Fingerprint, Moment, Policy, Price, Reason, Session, Standing, Usd, care, marks, next_look,
@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
     spent: bool,
     /// A session that is not to be trusted and whose file is not put aside yet.
     quarantine: Option<Uuid>,
-    /// The resident memory of its child in the last attempt, in bytes; none where there was no child.
+    /// The resident memory of its child as it was last weighed, in bytes; none where there is no child.
     resident: Option<u64>,
 }
 
@@ -97,15 +97,32 @@ impl Sessions {
 
     /// A turn is over: looks at what is to be done with the session.
     pub(crate) fn boundary(&mut self) -> Result<(), BridgeError> {
-        let Some((decided, reason)) = self.ask(Moment::Boundary, Added::default())? else { return Ok(()) };
+        self.look(Moment::Boundary, "the process of her session is closed after the turn").map(drop)
+    }
+
+    /// Nothing has come for long: looks at what is to be done with the session.
+    pub(crate) fn idle_deadline(&mut self) -> Result<Care, BridgeError> {
+        self.look(Moment::IdleDeadline, "the process of her session is closed while nobody speaks")
+    }
+
+    /// Decides between two turns; where its child is of no more use, that is noted and told.
+    fn look(&mut self, moment: Moment, closed: &'static str) -> Result<Care, BridgeError> {
+        let Some((decided, reason)) = self.ask(moment, Added::default())? else { return Ok(Care::Keep) };
         match decided {
             Care::Refresh => self.over = Some(reason),
             Care::Close => {}
-            Care::Keep | Care::Ping | Care::Flush => return Ok(()),
+            Care::Keep | Care::Ping | Care::Flush => return Ok(decided),
         }
-        tracing::info!(persona = %self.id, reason = reason.name(), "the process of her session is closed after the turn");
+        if !self.spent && self.resident.is_some() {
+            tracing::info!(persona = %self.id, reason = reason.name(), "{closed}");
+        }
         self.spent = true;
-        Ok(())
+        Ok(decided)
+    }
+
+    /// Her child was weighed, or there is none any more.
+    pub(crate) fn weighs(&mut self, resident: Option<u64>) {
+        self.resident = resident;
     }
 
     /// It is not to be trusted any more: the next mail begins the next one.
@@ -126,17 +143,10 @@ impl Sessions {
 
     /// When the session is to be looked at while nobody says anything.
     pub(crate) fn next_look(&self) -> Result<Option<Millis>, BridgeError> {
-        if self.shared.config.care.keep_warm == KeepWarm::Off || self.over.is_some() {
+        if self.over.is_some() {
             return Ok(None);
         }
         Ok(self.at(Added::default(), next_look)?.flatten())
-    }
-
-    /// The time of that look has come: whether the cache is to be used once, so that it stays warm.
-    pub(crate) fn wants_ping(&self) -> Result<bool, BridgeError> {
-        Ok(self
-            .ask(Moment::IdleDeadline, Added::default())?
-            .is_some_and(|(decided, _)| decided == Care::Ping))
     }
 
     /// A ping is over; it is written down at once, for no turn may follow.

@@ -87,7 +87,7 @@ pub struct Mind {
     pub max_live: Option<u32>,
     /// Resident memory of all of them at most.
     pub max_rss: Option<Size>,
-    /// Above this resident memory a mind is closed after its turn.
+    /// Above this resident memory a mind is closed after its turn, or while it is idle.
     pub recycle_rss: Option<Size>,
     /// `[mind.claude]`
     pub claude: Claude,

@@ -14,7 +14,7 @@ const ARCHIVE_KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// For how long it is kept what was heard and said last, unless the operator chose another time.
 const TRANSCRIPT_KEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Above this resident memory a mind is closed after its turn, unless the operator chose another size: several times what one
+/// Above this resident memory a mind is closed between turns, unless the operator chose another size: several times what one
 /// was ever measured at.
 const RECYCLE_RSS: u64 = 1 << 30;
 

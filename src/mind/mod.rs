@@ -33,6 +33,8 @@ pub enum MindCommand {
     /// Ask once in a session of its own, which is thrown away with its folder: without doctrine, tools and reply schema, and
     /// with one request at most. Only for a mind that has no session else. Answered by [`MindEvent::Probed`].
     Probe(Box<Feed>),
+    /// Weigh the process, if one lives, while nothing is asked of it; answered by [`MindEvent::Weighed`].
+    Weigh,
     /// End the process, if one lives, and put the session's file aside as one that is not to be trusted; answered by
     /// [`MindEvent::Exited`] in any case.
     Quarantine {
@@ -127,6 +129,11 @@ pub enum MindEvent {
         ending: Ending,
         /// What it used.
         usage: Usage,
+    },
+    /// The process was weighed while nothing was asked of it.
+    Weighed {
+        /// Its resident memory, in bytes; none where no process lives.
+        resident: Option<u64>,
     },
     /// No process lives any more.
     Exited {

@@ -69,6 +69,7 @@ async fn stand_in(role: &str) {
                 MindEvent::Exited { .. }
                 | MindEvent::Pinged { .. }
                 | MindEvent::Probed { .. }
+                | MindEvent::Weighed { .. }
                 | MindEvent::Poisoned { .. }
                 | MindEvent::Notice { .. },
             ) => {}
@@ -155,7 +156,9 @@ async fn an_idle_child_lives_for_as_long_as_it_is_wanted() {
     tokio::time::sleep(Duration::from_secs(31)).await;
     assert_eq!(mind.feed(feed(&session(1), 2, "words")).await.said(), "done");
     assert_eq!(group(&home), first);
+    assert!(mind.weigh().await.is_some_and(|resident| resident > 0));
     mind.stop(Stop::Idle).await;
+    assert_eq!(mind.weigh().await, None);
 }
 
 /// Far ends of a process's sockets, as /proc shows them: `0100007F:1F90`.

@@ -185,7 +185,20 @@ impl Mind {
                 }
                 MindEvent::Notice { text } => notices.push(text),
                 MindEvent::Poisoned { reason, .. } => alarms.push(reason),
-                MindEvent::Exited { .. } | MindEvent::Pinged { .. } | MindEvent::Probed { .. } => {}
+                MindEvent::Exited { .. }
+                | MindEvent::Pinged { .. }
+                | MindEvent::Probed { .. }
+                | MindEvent::Weighed { .. } => {}
+            }
+        }
+    }
+
+    /// The resident memory of its idle process, if one lives.
+    pub(crate) async fn weigh(&mut self) -> Option<u64> {
+        self.send(MindCommand::Weigh).await;
+        loop {
+            if let MindEvent::Weighed { resident } = self.event().await {
+                return resident;
             }
         }
     }

@@ -20,7 +20,7 @@ use super::speech::{self, Spoken};
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Lane, LineId, Millis};
 use crate::mind::Feed;
-use crate::persona::session::Usd;
+use crate::persona::session::{Care, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage};
 pub(crate) use mail::labels_of;
 
@@ -53,17 +53,22 @@ impl Turns {
         if self.open.is_some() { Ok(None) } else { self.sessions.next_look() }
     }
 
-    /// The line that uses the cache once, so that it stays warm, if that is to be done now.
-    pub(crate) fn ping(&self) -> Result<Option<Feed>, BridgeError> {
-        let Some(session) = self.sessions.current().filter(|_| self.open.is_none()).cloned() else {
-            return Ok(None);
-        };
-        if !self.sessions.wants_ping()? {
-            return Ok(None);
-        }
+    /// What is to be done with her session, of which nothing was asked for long.
+    pub(crate) fn idle_deadline(&mut self) -> Result<Care, BridgeError> {
+        if self.open.is_some() { Ok(Care::Keep) } else { self.sessions.idle_deadline() }
+    }
+
+    /// Her child was weighed, or there is none any more.
+    pub(crate) fn weighs(&mut self, resident: Option<u64>) {
+        self.sessions.weighs(resident);
+    }
+
+    /// The line that uses the cache once, so that it stays warm.
+    pub(crate) fn ping(&self) -> Option<Feed> {
+        let session = self.sessions.current()?.clone();
         let line = LineId::derive(draw_turn(), 1);
         let feed = Feed::single(session, line, &self.prompt, prompt::PING, self.shared.clock.now());
-        Ok(Some(Feed { must_exist: true, ..feed }))
+        Some(Feed { must_exist: true, ..feed })
     }
 
     /// A ping is over.

@@ -59,6 +59,7 @@ impl Mind {
                 MindCommand::Feed(feed) => self.feed(*feed).await,
                 MindCommand::Ping(feed) => self.ping(&feed).await,
                 MindCommand::Probe(feed) => self.probe(&feed).await,
+                MindCommand::Weigh => self.weigh().await,
                 MindCommand::Quarantine { session, now } => self.quarantine(session, now).await,
                 MindCommand::Stop(how) => {
                     self.end(Ladder::Asked(how)).await;
@@ -142,6 +143,11 @@ impl Mind {
         let text = recorded.unwrap_or_else(|| self.schema.to_owned());
         let value = serde_json::from_str(&text).unwrap_or(Value::Null);
         (text, value)
+    }
+
+    async fn weigh(&self) {
+        let resident = self.process.as_ref().and_then(Process::resident);
+        self.tell(MindEvent::Weighed { resident }).await;
     }
 
     /// Ends the process and renames the session's file.

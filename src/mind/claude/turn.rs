@@ -74,6 +74,8 @@ async fn follow(
             biased;
             command = commands.recv() => match command {
                 Some(MindCommand::Stop(_) | MindCommand::Quarantine { .. }) | None => return (TurnEnd::Stopped(Stop::Busy), None),
+                // It is weighed with the turn.
+                Some(MindCommand::Weigh) => continue,
                 Some(MindCommand::Feed(feed) | MindCommand::Ping(feed) | MindCommand::Probe(feed)) => {
                     turned_away(feed.line, events).await;
                     continue;

@@ -25,6 +25,9 @@ use record::Record;
 /// How long the stand-in thinks: long enough that people see her type.
 pub const THINKING: Duration = Duration::from_millis(300);
 
+/// What a script is asked when the mind is weighed: what its thought used tells the memory.
+pub const WEIGHED: &str = "(weighed)";
+
 /// Where its sessions live, one file a session, so that they survive a restart.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -137,6 +140,10 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
                         }
                     };
                     self.tell(MindEvent::Probed { ending, usage }).await?;
+                }
+                MindCommand::Weigh => {
+                    let Scripted { usage, .. } = (self.script)(WEIGHED, self.thoughts);
+                    self.tell(MindEvent::Weighed { resident: usage.resident }).await?;
                 }
                 MindCommand::Quarantine { session, now: _ } => {
                     if let Err(error) = record::quarantine(&self.folder.join(format!("{session}.jsonl"))) {
@@ -281,6 +288,7 @@ async fn stop(commands: &mut Receiver<MindCommand>) -> Result<(), Abandoned> {
     loop {
         match commands.recv().await.ok_or(Abandoned)? {
             MindCommand::Stop(_) | MindCommand::Quarantine { .. } => return Ok(()),
+            MindCommand::Weigh => {}
             MindCommand::Feed(feed) | MindCommand::Ping(feed) | MindCommand::Probe(feed) => {
                 tracing::error!(line = %feed.line, "a line was fed beside another")
             }

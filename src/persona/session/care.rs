@@ -225,18 +225,26 @@ pub fn care(standing: &Standing<'_>, moment: Moment, policy: &Policy) -> (Care, 
         return decided;
     }
     match moment {
-        Moment::Boundary => between_turns(standing, policy).unwrap_or_else(|| lighten(standing, policy)),
+        Moment::Boundary => {
+            between_turns(standing, policy).unwrap_or_else(|| lighten(standing, policy, Reason::Well))
+        }
         Moment::Mail => between_turns(standing, policy).unwrap_or((Care::Keep, Reason::Well)),
         Moment::IdleDeadline => idle(standing, policy),
     }
 }
 
-/// When to ask again at [`Moment::IdleDeadline`], if nothing else happens; none where there is nothing to decide then.
+/// When to ask again at [`Moment::IdleDeadline`], if nothing else happens; none where there is nothing to decide then. A child
+/// that may grow too large is looked at behind the deadline too, once a time to live.
 pub fn next_look(standing: &Standing<'_>, policy: &Policy) -> Option<Millis> {
     let deadline = standing.deadline();
     let may_ping = policy.keep_warm == KeepWarm::Auto;
     let may_flush = flush_is_due(standing, policy) && standing.prefix > standing.meter.rehydrated;
-    (standing.now < deadline && (may_ping || may_flush)).then_some(deadline)
+    let may_grow = policy.recycle_rss.is_some() && standing.rss > 0;
+    if standing.now < deadline {
+        (may_ping || may_flush || may_grow).then_some(deadline)
+    } else {
+        may_grow.then(|| standing.now.plus(standing.ttl.duration()))
+    }
 }
 
 /// Whether a session may not take a turn of `ahead` tokens where a new one might, and why.
@@ -297,18 +305,18 @@ fn rent_is_due(standing: &Standing<'_>, policy: &Policy) -> bool {
     next > Usd::default() && meter.rent + next > terms.rebuild() + flush
 }
 
-/// Closes a child that uses too much memory.
-fn lighten(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
+/// Closes a child that uses too much memory; else it is kept for this reason.
+fn lighten(standing: &Standing<'_>, policy: &Policy, kept: Reason) -> (Care, Reason) {
     match policy.recycle_rss {
         Some(most) if standing.rss > most => (Care::Close, Reason::Memory),
-        Some(_) | None => (Care::Keep, Reason::Well),
+        Some(_) | None => (Care::Keep, kept),
     }
 }
 
 /// The rules for a session that is about to be forgotten by the cache.
 fn idle(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
     if !standing.is_warm() || standing.now < standing.deadline() {
-        return lighten(standing, policy);
+        return lighten(standing, policy, Reason::Well);
     }
     let reason = match policy.keep_warm {
         KeepWarm::Off => Reason::LetGo,
@@ -320,7 +328,7 @@ fn idle(standing: &Standing<'_>, policy: &Policy) -> (Care, Reason) {
     if flush_is_due(standing, policy) && standing.prefix > standing.meter.rehydrated {
         return (Care::Flush, Reason::OpenTasks);
     }
-    (Care::Keep, reason)
+    lighten(standing, policy, reason)
 }
 
 /// A ping is worth it where its price is less than what warmth would save, times the odds of a return before the next

@@ -8,6 +8,7 @@ mod care;
 mod crash;
 mod encryption;
 mod hearing;
+mod idle;
 mod limits;
 mod losses;
 mod memories;

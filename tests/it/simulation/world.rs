@@ -269,6 +269,9 @@ impl World {
                     let id = persona.persona.id.clone();
                     let who = id.to_string();
                     let thought = move |words: &str, _: u32| {
+                        if words == scripted::WEIGHED {
+                            return script(&who, words);
+                        }
                         let at = clock.now().0 - BEGIN;
                         let line = Fed { who: who.clone(), words: words.to_owned(), at };
                         fed.lock().expect("not poisoned").push(line);

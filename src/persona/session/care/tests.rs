@@ -264,6 +264,11 @@ fn a_child_with_too_much_memory_is_closed_after_a_turn_not_before_one() {
     check_with(policy, Moment::Boundary, heavy, (Care::Close, Reason::Memory));
     check_with(policy, Moment::Boundary, |s| s.rss = 1_000, (Care::Keep, Reason::Well));
     check_with(policy, Moment::IdleDeadline, heavy, (Care::Close, Reason::Memory));
+    let late = |s: &mut Standing<'_>| {
+        heavy(s);
+        s.now = s.used.plus(Duration::from_secs(3_600 - 72));
+    };
+    check_with(policy, Moment::IdleDeadline, late, (Care::Close, Reason::Memory));
     check_with(policy, Moment::Mail, heavy, (Care::Keep, Reason::Well));
     check_with(
         policy,
@@ -337,6 +342,20 @@ fn open_tasks_are_written_down_before_the_cache_forgets() {
 fn too_early_a_look_decides_nothing() {
     let policy = Policy { keep_warm: KeepWarm::Auto, ..Policy::default() };
     check_with(policy, Moment::IdleDeadline, |s| s.tasks = Tasks::Unremembered, (Care::Keep, Reason::Well));
+}
+
+#[test]
+fn a_child_is_looked_at_for_as_long_as_it_lives_and_may_grow_too_large() {
+    let policy = Policy { recycle_rss: Some(1_000), ..Policy::default() };
+    let (price, gaps) = (Price::unknown("x"), Gaps::of(&[]));
+    let mut standing = standing(&price, &gaps);
+    assert_eq!(next_look(&standing, &policy), None, "there is no child");
+    standing.rss = 1;
+    assert_eq!(next_look(&standing, &Policy::default()), None, "it may be of any size");
+    let deadline = standing.used.plus(Duration::from_secs(3_600 - 72));
+    assert_eq!(next_look(&standing, &policy), Some(deadline));
+    standing.now = deadline;
+    assert_eq!(next_look(&standing, &policy), Some(deadline.plus(Duration::from_secs(3_600))));
 }
 
 #[test]
@@ -452,7 +471,9 @@ proptest! {
             if let Some(look) = next_look(standing, &policy) {
                 prop_assert!(standing.now < look);
                 let then = Standing { now: look, ..standing.clone() };
-                prop_assert!(then.is_warm());
+                let is_weighed = policy.recycle_rss.is_some() && standing.rss > 0;
+                let once_more = is_weighed && look == standing.now.plus(standing.ttl.duration());
+                prop_assert!(then.is_warm() || once_more);
             }
             Ok(())
         })?;
