@@ -46,7 +46,9 @@ pub(crate) fn remind(
     let dm = shared.config.dm_memories;
     let (recalled, memories) = shared.store.memories(persona, |all| {
         let recalled = recall(all, &hand, dm, goes_on.then_some(&before));
-        let memories = recalled.shown.iter().filter_map(|number| all.get(*number).cloned()).collect();
+        let shown = recalled.shown.iter().filter_map(|number| all.get(*number).cloned());
+        let is_bare = |memory: &Memory| recalled.bare.contains(&memory.number);
+        let memories = shown.map(|memory| if is_bare(&memory) { memory.bare() } else { memory }).collect();
         (recalled, memories)
     });
     let seen = Some(before.with(&hand, &recalled)).filter(|seen| known.as_ref() != Some(seen));

@@ -25,6 +25,14 @@ pub struct Memory {
     pub used: Millis,
 }
 
+impl Memory {
+    /// Without whom and what it is about.
+    pub fn bare(self) -> Self {
+        let kept = Kept { people: BTreeSet::new(), topics: BTreeSet::new(), ..self.kept };
+        Self { kept, ..self }
+    }
+}
+
 /// What she worded: the part of a memory that comes from her reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {

@@ -29,12 +29,19 @@ pub struct Memories {
 /// How well a memory fits what is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Fit {
-    /// By BM25 over its telling words.
+    /// By BM25 over all its words, the telling ones and the others.
     pub(super) score: f64,
     /// How many telling words it has.
     pub(super) telling: usize,
     /// Whether one of them is in hardly any other memory.
     pub(super) rare: bool,
+}
+
+impl Fit {
+    /// Whether it is enough to bring a memory into a session that goes on: one word that is rare, or two telling ones.
+    pub(super) fn is_clear(self) -> bool {
+        self.rare || self.telling > 1
+    }
 }
 
 impl FromIterator<Memory> for Memories {
@@ -115,18 +122,16 @@ impl Memories {
         self.open.iter().filter_map(|number| self.all.get(number))
     }
 
-    /// Those that have a telling word of a text, and how well each fits.
+    /// Those that have a word of a text, and how well each fits.
     pub(super) fn fitting(&self, text: &str) -> BTreeMap<MemoryNumber, Fit> {
         let telling = TELLING.max(self.all.len() / TELLING_PART);
         let mut fits: BTreeMap<MemoryNumber, Fit> = BTreeMap::new();
         for word in words::of_mail(text).into_iter().collect::<BTreeSet<_>>() {
-            let Some(memories) = self.words.get(&word).filter(|memories| memories.len() <= telling) else {
-                continue;
-            };
+            let Some(memories) = self.words.get(&word) else { continue };
             for (number, times) in memories {
                 let fit = fits.entry(*number).or_default();
                 fit.score += self.score(*number, *times, memories.len());
-                fit.telling += 1;
+                fit.telling += usize::from(memories.len() <= telling);
                 fit.rare |= memories.len() <= TELLING;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ruma::OwnedUserId;
 
-use super::index::{Fit, Memories};
+use super::index::Memories;
 use super::{DmMemories, Seen};
 use crate::conversation::{Lane, Memory, MemoryNumber, Millis};
 
@@ -40,51 +40,46 @@ pub struct Hand<'a> {
 pub struct Recalled {
     /// The memories in the order in which they are shown: by age, open tasks last.
     pub shown: Vec<MemoryNumber>,
-    /// Those of them that fit the mail or the people: they were of use.
+    /// Those of them that have telling words of the mail, or are about the people: they were of use.
     pub used: Vec<MemoryNumber>,
+    /// Those of them that are shown without whom and what they are about, for want of room.
+    pub bare: Vec<MemoryNumber>,
 }
 
 /// Recalls what a generation needs that has `seen` so much: at its begin, where that is nothing, all kinds; later only
-/// what it has not, of people whom it had not met, of mail that has telling words of a memory, and of open tasks.
+/// what it has not, of people whom it had not met in the lane, of mail that has telling words of a memory, and of open
+/// tasks.
 ///
 /// Open tasks come first of all, then what is relevant, what is about the people, what is new; 16 memories and 16 KiB at
 /// most.
 pub fn recall(memories: &Memories, hand: &Hand<'_>, dm: DmMemories, seen: Option<&Seen>) -> Recalled {
     let may = |memory: &&Memory| dm.allows(memory, hand) && !seen.is_some_and(|seen| seen.has(memory));
+    let fits = memories.fitting(hand.words);
     let tasks: Vec<&Memory> = memories.open_tasks().rev().filter(may).take(ITEMS).collect();
-    let relevant = relevant(memories, hand, seen.is_some(), &may);
-    let strangers =
-        hand.people.iter().filter(|person| !seen.is_some_and(|seen| seen.people.contains(*person)));
+    let tells =
+        |memory: &Memory| fits.get(&memory.number).is_some_and(|fit| seen.is_none() || fit.is_clear());
+    let fit = |memory: &Memory| fits.get(&memory.number).map_or(0.0, |fit| fit.score);
+    let mut relevant: Vec<&Memory> =
+        fits.keys().filter_map(|number| memories.get(*number)).filter(may).collect();
+    relevant.retain(|memory| tells(memory));
+    order(&mut relevant, |memory| fit(memory) * standing(memory, hand.now));
+    relevant.truncate(RELEVANT);
+    let strangers = hand.people.iter().filter(|person| !seen.is_some_and(|seen| seen.met(hand.lane, person)));
     let mut about: Vec<&Memory> = strangers.flat_map(|person| memories.about(person)).filter(may).collect();
     order(&mut about, |memory| standing(memory, hand.now));
     about.dedup_by_key(|memory| memory.number);
     about.truncate(ABOUT);
     let newest = memories.all().rev().filter(may).take(if seen.is_some() { 0 } else { NEWEST });
 
-    let fitting: BTreeSet<MemoryNumber> = relevant.iter().chain(&about).map(|memory| memory.number).collect();
+    let useful = relevant.iter().filter(|memory| fits.get(&memory.number).is_some_and(|fit| fit.telling > 0));
+    let useful: BTreeSet<MemoryNumber> = useful.chain(&about).map(|memory| memory.number).collect();
     let chosen = within(tasks.into_iter().chain(relevant).chain(about).chain(newest));
+    let bare = bare(&chosen);
     let mut shown: Vec<&Memory> = chosen;
     shown.sort_by_key(|memory| (is_open(memory), memory.number));
     let shown: Vec<MemoryNumber> = shown.into_iter().map(|memory| memory.number).collect();
-    let used = shown.iter().copied().filter(|number| fitting.contains(number)).collect();
-    Recalled { shown, used }
-}
-
-/// Those that fit the mail best. In a session that goes on, one word must be rare or two telling.
-fn relevant<'a>(
-    memories: &'a Memories,
-    hand: &Hand<'_>,
-    goes_on: bool,
-    may: &impl Fn(&&Memory) -> bool,
-) -> Vec<&'a Memory> {
-    let fits = memories.fitting(hand.words);
-    let enough = |fit: &Fit| !goes_on || fit.rare || fit.telling > 1;
-    let fitting = fits.iter().filter(|(_, fit)| enough(fit)).filter_map(|(number, _)| memories.get(*number));
-    let mut relevant: Vec<&Memory> = fitting.filter(may).collect();
-    let fit = |memory: &Memory| fits.get(&memory.number).map_or(0.0, |fit| fit.score);
-    order(&mut relevant, |memory| fit(memory) * standing(memory, hand.now));
-    relevant.truncate(RELEVANT);
-    relevant
+    let used = shown.iter().copied().filter(|number| useful.contains(number)).collect();
+    Recalled { shown, used, bare }
 }
 
 /// Best first; of equals the newest.
@@ -104,7 +99,7 @@ fn is_open(memory: &Memory) -> bool {
     memory.kept.task == Some(crate::conversation::Task::Open)
 }
 
-/// The first of them, each once, within the limits; one that is too long makes way for a shorter one.
+/// The first of them, each once, within the limits by their texts; one that is too long makes way for a shorter one.
 fn within<'a>(memories: impl Iterator<Item = &'a Memory>) -> Vec<&'a Memory> {
     let mut left = BYTES;
     let mut taken: Vec<&Memory> = Vec::new();
@@ -115,7 +110,7 @@ fn within<'a>(memories: impl Iterator<Item = &'a Memory>) -> Vec<&'a Memory> {
         if taken.iter().any(|other| other.number == memory.number) {
             continue;
         }
-        if let Some(rest) = left.checked_sub(size(memory)) {
+        if let Some(rest) = left.checked_sub(memory.kept.text.len()) {
             left = rest;
             taken.push(memory);
         }
@@ -123,9 +118,20 @@ fn within<'a>(memories: impl Iterator<Item = &'a Memory>) -> Vec<&'a Memory> {
     taken
 }
 
-/// The bytes of a memory's words.
-pub(super) fn size(memory: &Memory) -> usize {
+/// Those of the chosen for whose people and topics the texts of all leave no room.
+fn bare(chosen: &[&Memory]) -> Vec<MemoryNumber> {
+    let mut left = BYTES - chosen.iter().map(|memory| memory.kept.text.len()).sum::<usize>();
+    let has_none = |memory: &&&Memory| {
+        let rest = left.checked_sub(size_of_about(memory));
+        left = rest.unwrap_or(left);
+        rest.is_none()
+    };
+    chosen.iter().filter(has_none).map(|memory| memory.number).collect()
+}
+
+/// The bytes of whom and what a memory is about.
+pub(super) fn size_of_about(memory: &Memory) -> usize {
     let kept = &memory.kept;
     let people = kept.people.iter().map(|person| person.as_str().len());
-    kept.text.len() + people.chain(kept.topics.iter().map(String::len)).sum::<usize>()
+    people.chain(kept.topics.iter().map(String::len)).sum()
 }

@@ -1,11 +1,11 @@
 //! What a generation of her session has before it already.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::OwnedUserId;
+use ruma::{OwnedUserId, UserId};
 
 use super::recall::{Hand, Recalled};
-use crate::conversation::{Memory, MemoryNumber};
+use crate::conversation::{Lane, Memory, MemoryNumber};
 
 /// The memories that a generation was shown, and the people it met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct Seen {
     pub generation: u32,
     /// The memories it was shown.
     pub memories: BTreeSet<MemoryNumber>,
-    /// Whose mail it has had.
-    pub people: BTreeSet<OwnedUserId>,
+    /// Whose mail it has had in each lane; what may be recalled of somebody is another thing in another lane.
+    pub people: BTreeMap<Lane, BTreeSet<OwnedUserId>>,
 }
 
 impl Seen {
@@ -24,10 +24,15 @@ impl Seen {
         memory.origin.generation == self.generation || self.memories.contains(&memory.number)
     }
 
+    /// Whether it has had mail of somebody in a lane.
+    pub fn met(&self, lane: &Lane, person: &UserId) -> bool {
+        self.people.get(lane).is_some_and(|people| people.contains(person))
+    }
+
     /// With what a turn brought.
     pub fn with(mut self, hand: &Hand<'_>, recalled: &Recalled) -> Self {
         self.memories.extend(&recalled.shown);
-        self.people.extend(hand.people.iter().cloned());
+        self.people.entry(hand.lane.clone()).or_default().extend(hand.people.iter().cloned());
         self
     }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use ruma::{OwnedRoomId, OwnedUserId};
 
-use super::recall::{size, standing};
+use super::recall::{size_of_about, standing};
 use super::*;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, MemoryNumber, Millis, Origin, RegisterName, Salience, Task};
@@ -173,6 +173,45 @@ fn a_word_that_many_memories_have_brings_none_into_a_session_that_goes_on() {
 }
 
 #[test]
+fn at_the_begin_of_a_session_common_words_bring_memories_too() {
+    let cats = (1..=5).map(|number| memory(number, "her cat sleeps"));
+    let all: Memories = cats.chain(crowd(6, 15)).collect();
+    let found = recalled(&all, &Asked { words: "cat", ..Asked::default() });
+    assert_eq!(found.shown, [1, 2, 3, 4, 5, 17, 18, 19, 20].map(MemoryNumber));
+    assert_eq!(found.used, [], "a word that a quarter of them have tells not that one was of use");
+}
+
+#[test]
+fn who_was_met_in_one_lane_is_met_anew_in_another() {
+    let dm = direct("dm");
+    let secret = told_in(dm.clone(), &["alice"], about(&["alice"], memory(1, "fears geese")));
+    let all: Memories = [secret].into_iter().chain(crowd(2, 40)).collect();
+    let hand_people = people(&["alice"]);
+    let hand = Hand { lane: &swarm(), people: &hand_people, words: "", now: NOW };
+    let seen = Seen { generation: 2, ..Seen::default() };
+    let seen = seen.with(&hand, &recall(&all, &hand, DmMemories::DmOnly, None));
+    let ask = |lane| shown(&all, &Asked { people: &["alice"], lane, seen: Some(&seen), ..Asked::default() });
+    assert_eq!(ask(swarm()), [0; 0]);
+    assert_eq!(ask(dm), [1]);
+}
+
+#[test]
+fn all_open_tasks_are_shown_however_much_they_are_about() {
+    let topics: BTreeSet<String> = (0..16).map(|at| format!("{at:0>255}")).collect();
+    let long = |number| {
+        let mut made = task(Task::Open, memory(number, &"z".repeat(1000)));
+        made.kept.topics.clone_from(&topics);
+        made
+    };
+    let all: Memories = (1..=16).map(long).collect();
+    let found = recalled(&all, &Asked::default());
+    assert_eq!((found.shown.len(), found.bare.len()), (16, 16));
+    let all: Memories = (1..=4).map(long).collect();
+    let found = recalled(&all, &Asked::default());
+    assert_eq!(found.bare, [MemoryNumber(1)], "the oldest stands back");
+}
+
+#[test]
 fn a_direct_rooms_memories_stay_there_unless_the_operator_allows_more() {
     let dm = direct("dm");
     let all: Memories =
@@ -222,10 +261,12 @@ fn any_memory() -> impl Strategy<Value = Memory> {
     let names = || prop::collection::vec(prop::sample::select(vec!["alice", "bob", "carol"]), 0..3);
     let lane = prop::sample::select(vec![swarm(), direct("a"), direct("b")]);
     let task = prop::sample::select(vec![None, None, None, Some(Task::Open), Some(Task::Done)]);
-    (words, names(), names(), lane, task, 0..=100_u64, 0..9_u32, 0..400_u64, 0..1000_usize).prop_map(
-        |(words, people_of, told_by, lane, task, salience, uses, used, padding)| {
+    let sizes = (0..900_usize, prop::collection::btree_set(1..255_usize, 0..8));
+    (words, names(), names(), lane, task, 0..=100_u64, 0..9_u32, 0..400_u64, sizes).prop_map(
+        |(words, people_of, told_by, lane, task, salience, uses, used, (padding, topics))| {
             let text = format!("{} {}", words.join(" "), "z".repeat(padding));
             let mut made = about(&people_of, told_in(lane, &told_by, memory(0, &text)));
+            made.kept.topics = topics.into_iter().map(|length| "t".repeat(length)).collect();
             (made.kept.task, made.kept.salience) = (task, Salience::of_hundredths(salience));
             (made.uses, made.used) = (uses, Millis(used * DAY));
             made
@@ -262,7 +303,11 @@ proptest! {
         let found = recall(&all, &hand, dm, seen.as_ref());
         let of = |number: &MemoryNumber| all.get(*number).unwrap();
         prop_assert!(found.shown.len() <= 16);
-        prop_assert!(found.shown.iter().map(|number| size(of(number))).sum::<usize>() <= 16 * 1024);
+        let size = |number: &MemoryNumber| {
+            let about = if found.bare.contains(number) { 0 } else { size_of_about(of(number)) };
+            of(number).kept.text.len() + about
+        };
+        prop_assert!(found.shown.iter().map(size).sum::<usize>() <= 16 * 1024);
         prop_assert_eq!(found.shown.iter().collect::<BTreeSet<_>>().len(), found.shown.len());
         for number in &found.shown {
             prop_assert!(dm.allows(of(number), &hand));

@@ -137,19 +137,22 @@ impl QuestionForm {
 pub(in crate::store) struct SeenForm {
     generation: u32,
     memories: BTreeSet<u64>,
-    people: BTreeSet<OwnedUserId>,
+    #[serde(default)]
+    met: Vec<(LaneForm, BTreeSet<OwnedUserId>)>,
 }
 
 impl From<Seen> for SeenForm {
     fn from(seen: Seen) -> Self {
         let memories = seen.memories.into_iter().map(|number| number.0).collect();
-        Self { generation: seen.generation, memories, people: seen.people }
+        let met = seen.people.into_iter().map(|(lane, people)| (LaneForm::from(&lane), people)).collect();
+        Self { generation: seen.generation, memories, met }
     }
 }
 
 impl From<SeenForm> for Seen {
     fn from(form: SeenForm) -> Self {
         let memories = form.memories.into_iter().map(MemoryNumber).collect();
-        Self { generation: form.generation, memories, people: form.people }
+        let people = form.met.into_iter().map(|(lane, people)| (lane.into(), people)).collect();
+        Self { generation: form.generation, memories, people }
     }
 }

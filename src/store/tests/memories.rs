@@ -78,7 +78,8 @@ fn what_is_worded_in_a_direct_room_and_after_its_memories_is_confided() {
         heard_by(&eir(), "b", "what do you know?"),
     ]);
     end(&world, OpenTurn { lane: dm, ..turn(1, &[1]) }, remember(&["hush"]));
-    let recalled = Recalled { shown: vec![MemoryNumber(1)], used: vec![MemoryNumber(1)] };
+    let number = vec![MemoryNumber(1)];
+    let recalled = Recalled { shown: number.clone(), used: number, ..Recalled::default() };
     end(&world, turn(2, &[2]), Remembering { recalled, ..remember(&["she said hush"]) });
     world.look(|store| {
         let confided = Confided::from([(room("dm"), [user("alice")].into())]);
@@ -104,7 +105,8 @@ fn what_she_forgets_is_gone() {
 fn what_a_session_has_seen_is_kept() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "one")]);
-    let seen = Seen { generation: 3, memories: [MemoryNumber(4)].into(), people: [user("alice")].into() };
+    let met = [(lane(), [user("alice")].into())].into();
+    let seen = Seen { generation: 3, memories: [MemoryNumber(4)].into(), people: met };
     end(&world, turn(1, &[1]), Remembering { seen: Some(seen.clone()), ..Remembering::default() });
     world.look(|store| {
         assert_eq!(store.seen(&eir()).unwrap(), Some(seen.clone()));

@@ -224,6 +224,25 @@ fn a_question_is_answered_once_whenever_the_power_was_cut() {
     }
 }
 
+#[test]
+fn what_was_told_in_a_direct_room_is_known_in_a_room_after_a_restart_only_where_everywhere_is_allowed() {
+    for (dm, knows) in [(DmMemories::Everywhere, true), (DmMemories::DmOnly, false)] {
+        let mut world = World::new(Flavour::Synapse);
+        world.config.dm_memories = dm;
+        world.play(async |stage| {
+            let room = stage.dm(&stage.alice(), EIR).await;
+            stage.alice().say(&room, "remember that my cat is Tom");
+            stage.said(&room, EIR, 1).await;
+        });
+        world.delete_minds();
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.bob().say(&swarm, "Eir, what do you remember?");
+            assert_eq!(stage.said(&swarm, EIR, 1).await[0].contains("my cat is Tom"), knows, "{dm:?}");
+        });
+    }
+}
+
 /// A model that quotes its whole request into every room it can name, and remembers it; a fault of that it mends by quoting
 /// only where it may. Each say bears the lane that woke it.
 struct Parrot {
