@@ -16,7 +16,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::conversation::{Level, RegisterName};
 use crate::mind::claude::Ttl;
-use crate::persona::Places;
+use crate::persona::memory::DmMemories;
+use crate::persona::session::care;
+use crate::persona::{Budget, Places};
 
 const GOOD: &str = r##"[homeserver]
 url = "http://127.0.0.1:8008"
@@ -265,7 +267,14 @@ fn what_is_not_written_has_its_default() {
     assert_eq!(bridge.reconcile, Duration::from_secs(300));
     assert_eq!((bridge.settle.quiet, bridge.settle.cap), (Duration::from_secs(2), Duration::from_secs(10)));
     assert_eq!(bridge.places, Places { most: 8, resident: None });
-    assert_eq!(bridge.care.recycle_rss, Some(1 << 30));
+    let care = &bridge.care;
+    assert_eq!((care.keep_warm, care.apply), (care::KeepWarm::Off, care::Apply::AtCheapPoint));
+    assert_eq!((care.on_redaction, care.watermark), (care::OnRedaction::Refresh, 75));
+    assert_eq!(care.recycle_rss, Some(1 << 30));
+    let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+    assert_eq!((bridge.archive_keep, bridge.transcript_keep), (days(30), days(7)));
+    assert_eq!((bridge.dm_memories, bridge.trim_over), (DmMemories::DmOnly, 8 << 10));
+    assert_eq!(bridge.budget, Budget::default());
     assert_eq!(bridge.default_register, Some(RegisterName("lounge".into())));
     let bridge::Mind::Claude(claude) = &bridge.mind else { panic!("claude") };
     assert_eq!(claude.state, dir.path().join("minds"));

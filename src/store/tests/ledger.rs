@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use super::*;
-use crate::persona::session::EntryKind;
+use crate::persona::session::{CacheVerdict, EntryKind, Request, Tokens, Ttl, Usd};
 
 fn entry(at: u64, why: &str) -> Entry {
     Entry { persona: eir(), at: Millis(at), kind: EntryKind::Begun { generation: 1, why: why.to_owned() } }
@@ -30,6 +32,30 @@ fn entries_are_told_in_order_of_time_and_then_as_they_came() {
         assert_eq!(told(store, 20), ["b", "c", "d", "e"]);
         assert_eq!(told(store, 301), [""; 0]);
     });
+}
+
+#[test]
+fn all_that_a_request_used_is_read_back() {
+    let mut world = World::new();
+    let request = Request {
+        generation: 1,
+        turn: 2,
+        attempt: 3,
+        number: 4,
+        model: "m".to_owned(),
+        tokens: Tokens { input: 5, read: 6, written_5m: 7, written_1h: 8, output: 9 },
+        new: 10,
+        expected: 11,
+        gap: Some(Duration::from_millis(12)),
+        ttl: Ttl::OneHour,
+        verdict: CacheVerdict::Broken,
+        money: Some(Usd(13)),
+        first_token: Some(Duration::from_millis(14)),
+        rss: Some(15),
+    };
+    let written = Entry { persona: eir(), at: Millis(16), kind: EntryKind::Request(request) };
+    write(&world, 1, std::slice::from_ref(&written));
+    world.look(|store| assert_eq!(store.ledger(Millis(0)).unwrap(), std::slice::from_ref(&written)));
 }
 
 #[test]

@@ -162,6 +162,39 @@ mod tests {
     }
 
     #[test]
+    fn what_is_marked_for_five_minutes_is_kept_for_five() {
+        let short = |words: &[&str]| {
+            let text = body("m", "she", words).to_string().replace(r#""ttl":"1h""#, r#""ttl":"5m""#);
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
+        let mut cache = Cache::default();
+        let usage = cache.count(&short(&["one"]));
+        let written = &usage["cache_creation"];
+        assert!(written["ephemeral_5m_input_tokens"].as_u64() > Some(0), "{usage}");
+        assert_eq!(written["ephemeral_1h_input_tokens"], 0);
+        cache.now = 299_999;
+        assert!(counted(&mut cache, &short(&["one", "two"])).0 > 0);
+        cache.now += 300_000;
+        assert_eq!(counted(&mut cache, &short(&["one", "two"])).0, 0);
+    }
+
+    #[test]
+    fn each_of_three_marks_is_where_reading_may_begin() {
+        let marked = |system: &str, first: &str, last: &str| {
+            let message = |text| json!({"role": "user", "content": [block(text, true)]});
+            let messages = json!([message(first), message(last)]);
+            json!({"model": "m", "tools": [], "system": [block(system, true)], "messages": messages})
+        };
+        let mut cache = Cache::default();
+        let (read, whole) = counted(&mut cache, &marked("she", "one", "two"));
+        assert_eq!(read, 0);
+        let mut read = |system, first, last| counted(&mut cache, &marked(system, first, last)).0;
+        let [all, two, one] = [read("she", "one", "two"), read("she", "one", "2"), read("she", "1", "2")];
+        assert!(all == whole && all > two && two > one && one > 0, "{all} {two} {one}");
+        assert_eq!(read("he", "one", "two"), 0);
+    }
+
+    #[test]
     fn a_prompt_below_the_minimum_is_not_kept() {
         let whole = |minimum| {
             let mut cache = Cache { minimum, ..Cache::default() };
