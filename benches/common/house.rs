@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use persona_bridge::bridge::clock::Clock;
 use persona_bridge::bridge::minds::minds;
-use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConfig, Register, RoomKind};
-use persona_bridge::conversation::{Level, Permissions, Persona, PersonaId, RegisterName};
+use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConfig, RoomKind};
+use persona_bridge::conversation::{Heed, Level, Permissions, Persona, PersonaId, Register, RegisterName};
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::persona::Places;
@@ -124,7 +124,11 @@ fn config(personas: usize, mind: Mind) -> Config {
         rooms: vec!["#persona_swarm:hs.test".parse().expect("an alias")],
     };
     let swarm = RegisterName("swarm".to_owned());
-    let register = Register { voice: "plain".to_owned(), names_address: true };
+    let register = Register {
+        voice: "plain".to_owned(),
+        heed: Heed { names_address: true, ..Heed::default() },
+        ..Register::default()
+    };
     Config {
         server_name: "hs.test".parse().expect("a server name"),
         bot: "@persona-bridge:hs.test".parse().expect("a user id"),

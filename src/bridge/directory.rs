@@ -7,7 +7,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 use super::start_line::Start;
 use super::{BridgeError, Config, RoomKind};
 use crate::conversation::{
-    Content, Event, Lane, Membership, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat,
+    Content, Event, Heed, Lane, Membership, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat,
 };
 use crate::store::{RoomRow, SeatRow, StartLine, Store};
 
@@ -19,7 +19,7 @@ pub(crate) struct Directory {
     pub(crate) bot: OwnedUserId,
     rooms: BTreeMap<OwnedRoomId, Known>,
     configured: BTreeMap<OwnedRoomId, Lane>,
-    names_address: BTreeMap<RegisterName, bool>,
+    heeds: BTreeMap<RegisterName, Heed>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Directory {
             bot: config.bot.clone(),
             rooms: BTreeMap::new(),
             configured: BTreeMap::new(),
-            names_address: config.registers.iter().map(|(n, r)| (n.clone(), r.names_address)).collect(),
+            heeds: config.registers.iter().map(|(name, register)| (name.clone(), register.heed)).collect(),
         };
         for row in store.rooms()? {
             directory.put_row(config, row);
@@ -135,14 +135,10 @@ impl Directory {
 
     /// A Persona takes her place.
     pub(crate) fn seat(&mut self, row: &SeatRow) {
-        let names_address = match &row.lane {
-            Lane::Register(register) => self.names_address.get(register).copied().unwrap_or(false),
-            // All that is said there addresses her anyway.
-            Lane::Direct(_) => false,
-        };
+        let heed = self.heeds.get(&row.lane.register()).copied().unwrap_or_default();
         let known = self.known(&row.room);
         known.out.remove(&row.persona);
-        known.room.seats.insert(row.persona.clone(), Seat { lane: row.lane.clone(), names_address });
+        known.room.seats.insert(row.persona.clone(), Seat { lane: row.lane.clone(), heed });
         if let Some(invite) = &row.invite {
             known.invites.insert(row.persona.clone(), invite.clone());
         }

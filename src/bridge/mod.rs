@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 
-use crate::conversation::{Lane, Permissions, Persona, RegisterName};
+use crate::conversation::{Lane, Permissions, Persona, Register, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
@@ -25,7 +25,7 @@ pub struct Config {
     pub user_prefix: String,
     /// The Personas in order.
     pub personas: Vec<PersonaConfig>,
-    /// The registers.
+    /// The registers in use, the one of direct chats among them.
     pub registers: BTreeMap<RegisterName, Register>,
     /// Configured rooms, by alias.
     pub rooms: BTreeMap<OwnedRoomAliasId, RoomKind>,
@@ -37,7 +37,7 @@ pub struct Config {
     pub dm_memories: DmMemories,
     /// The longest message that is shown in whole, in bytes.
     pub trim_over: usize,
-    /// When addressed mail is due.
+    /// When mail that wakes her is due.
     pub settle: Settle,
     /// How often every room is read back.
     pub reconcile: Duration,
@@ -104,15 +104,6 @@ impl RoomKind {
             Self::Direct => Lane::Direct(room.clone()),
         }
     }
-}
-
-/// A register as configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Register {
-    /// How it is spoken in.
-    pub voice: String,
-    /// Whether a bare name addresses.
-    pub names_address: bool,
 }
 
 mod books;

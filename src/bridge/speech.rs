@@ -28,13 +28,12 @@ const CONTEXT_WAIT: Duration = Duration::from_secs(10);
 /// A Persona's system prompt, with her state as the store has it.
 pub(crate) fn system_prompt(shared: &Shared, persona: &PersonaConfig) -> Result<String, BridgeError> {
     let state = shared.store.state(&persona.persona.id)?;
-    let registers = &shared.config.registers;
     Ok(prompt::system(&SystemPrompt {
         name: persona.persona.name.clone(),
         user: persona.persona.user.to_string(),
         doctrine: persona.doctrine.clone(),
         state: state.as_ref().map(State::text),
-        voices: registers.iter().map(|(name, r)| (name.0.clone(), r.voice.clone())).collect(),
+        registers: shared.config.registers.clone(),
     }))
 }
 

@@ -119,7 +119,7 @@ pub(crate) async fn courtesy(
     }
     let Some(user) = shared.user_of(persona) else { return Ok(()) };
     let (lanes, open) = waiting;
-    let lanes = lanes.iter().filter(|mail| !mail.addressed.is_empty()).map(|mail| &mail.lane);
+    let lanes = lanes.iter().filter(|mail| !mail.waking.is_empty()).map(|mail| &mail.lane);
     for lane in lanes.chain(open.map(|turn| &turn.lane)) {
         let Lane::Direct(room) = lane else { continue };
         let cause = format!("courtesy:{room}:{}", until.0);

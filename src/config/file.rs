@@ -282,8 +282,24 @@ pub enum DmMemories {
 pub struct Register {
     /// How it is spoken in.
     pub voice: Option<String>,
+    /// How long what is said there should be.
+    pub length: Option<String>,
+    /// Which messages wake.
+    pub wakes: Option<Wakes>,
     /// Whether a bare name addresses.
     pub names_address: Option<bool>,
+}
+
+/// Which messages of people wake a Persona.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wakes {
+    /// Those that are addressed to her.
+    Addressed,
+    /// All but those that are addressed to others alone.
+    Anyone,
+    /// None.
+    Nobody,
 }
 
 /// `[[rooms]]`

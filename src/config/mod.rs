@@ -12,6 +12,7 @@ mod overrides;
 mod personas;
 pub mod prices;
 mod reading;
+mod registers;
 pub mod server;
 mod session;
 mod source;
@@ -151,7 +152,7 @@ impl Loaded {
         let prices = session::prices(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
-        let registers = talk::registers(file, &mut reading);
+        let registers = registers::registers(file, &mut reading);
         let rooms = talk::rooms(file, &mut reading);
         let personas = personas::personas(file, &mut reading, homeserver.as_ref().zip(appservice.as_ref()));
         let permissions = talk::permissions(file, &mut reading);

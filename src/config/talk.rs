@@ -1,4 +1,4 @@
-//! `[talk]`, `[memory]`, `[registers]`, `[[rooms]]` and `[permissions]`.
+//! `[talk]`, `[memory]`, `[[rooms]]` and `[permissions]`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use ruma::{OwnedRoomAliasId, RoomAliasId, ServerName, UserId};
 
 use super::file::{self, File};
 use super::reading::{Reading, is_placeholder};
-use crate::bridge::{self, RoomKind};
+use super::registers::known_register;
+use crate::bridge::RoomKind;
 use crate::conversation::{Level, Permissions, RegisterName};
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
@@ -36,39 +37,9 @@ pub(super) fn dm_memories(file: &File) -> DmMemories {
     }
 }
 
-pub(super) fn registers(file: &File, reading: &mut Reading<'_>) -> BTreeMap<RegisterName, bridge::Register> {
-    let mut registers = BTreeMap::new();
-    for (name, register) in &file.registers {
-        let key = format!("registers.{name}");
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-        if name.is_empty() || !name.chars().all(fits) {
-            reading.fail(&key, format!("`{name}` cannot name a register"), "use a-z, 0-9, _ and - only");
-        }
-        let voice = reading.required(&format!("{key}.voice"), register.voice.as_ref());
-        let voice = voice.cloned().unwrap_or_default();
-        let names_address = register.names_address.unwrap_or(false);
-        registers.insert(RegisterName(name.clone()), bridge::Register { voice, names_address });
-    }
-    registers
-}
-
 pub(super) fn default_register(file: &File, reading: &mut Reading<'_>) -> Option<RegisterName> {
     let name = file.talk.default_register.as_ref()?;
     known_register(file, reading, "talk.default_register", name)
-}
-
-fn known_register(file: &File, reading: &mut Reading<'_>, key: &str, name: &str) -> Option<RegisterName> {
-    if file.registers.contains_key(name) {
-        return Some(RegisterName(name.to_owned()));
-    }
-    let known: Vec<&str> = file.registers.keys().map(String::as_str).collect();
-    let remedy = if known.is_empty() {
-        format!("add [registers.{name}] with a voice")
-    } else {
-        format!("add [registers.{name}], or name one of: {}", known.join(", "))
-    };
-    reading.fail(key, format!("there is no register `{name}`"), remedy);
-    None
 }
 
 pub(super) fn rooms(file: &File, reading: &mut Reading<'_>) -> BTreeMap<OwnedRoomAliasId, RoomKind> {

@@ -29,6 +29,8 @@ pub struct Delivery {
     pub reply_to: Option<OwnedEventId>,
     /// Whether it is addressed to her.
     pub addressed: bool,
+    /// Whether it wakes her.
+    pub wakes: bool,
     /// Whether it was found by reading back rather than pushed.
     pub late: bool,
     /// `origin_server_ts`.
@@ -130,6 +132,7 @@ mod tests {
             thread: None,
             reply_to: None,
             addressed: false,
+            wakes: false,
             late: false,
             said: Millis(0),
             heard: Millis(0),

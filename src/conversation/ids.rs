@@ -69,6 +69,16 @@ pub enum Lane {
     Direct(OwnedRoomId),
 }
 
+impl Lane {
+    /// The register that its rooms are spoken in.
+    pub fn register(&self) -> RegisterName {
+        match self {
+            Self::Register(name) => name.clone(),
+            Self::Direct(_) => RegisterName(super::register::DM.to_owned()),
+        }
+    }
+}
+
 /// One turn of a Persona: drawn once, written down before anything is fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(pub Uuid);

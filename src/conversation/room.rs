@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::ids::{Lane, PersonaId};
+use super::register::Heed;
 
 /// A Persona as others see her.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,6 @@ pub struct Room {
 pub struct Seat {
     /// The lane this room belongs to for her.
     pub lane: Lane,
-    /// Whether her bare name addresses her here.
-    pub names_address: bool,
+    /// What she heeds here.
+    pub heed: Heed,
 }

@@ -42,12 +42,12 @@ pub enum Hold {
     Until(Option<Millis>),
 }
 
-/// When addressed mail is due.
+/// When mail that wakes her is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle {
     /// Quiet time of the room.
     pub quiet: Duration,
-    /// The longest wait since the first addressed message.
+    /// The longest wait since the first message that wakes her.
     pub cap: Duration,
 }
 
@@ -94,17 +94,17 @@ pub struct LaneMail {
     pub lane: Lane,
     /// When its oldest waiting mail was heard.
     pub oldest: Millis,
-    /// One row for each of its rooms that has addressed mail waiting.
-    pub addressed: Vec<RoomMail>,
+    /// One row for each of its rooms with waiting mail that wakes her.
+    pub waking: Vec<RoomMail>,
 }
 
-/// Addressed mail waiting in one room.
+/// Mail that wakes her, waiting in one room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomMail {
     /// The room.
     pub room: OwnedRoomId,
-    /// When the first addressed mail that waits was heard.
-    pub first_addressed: Millis,
+    /// When the first of it was heard.
+    pub first: Millis,
     /// When the newest mail of any kind in that room was heard.
     pub newest: Millis,
 }
@@ -185,19 +185,19 @@ fn begin(situation: &Situation) -> Step {
     }
 }
 
-/// When the lane is due: as soon as one of its rooms is; never while it has no addressed mail.
+/// When the lane is due: as soon as one of its rooms is; never while it has no mail that wakes her.
 fn lane_due(mail: &LaneMail, now: Millis, settle: Settle) -> Option<Millis> {
-    mail.addressed.iter().map(|room| room_due(room, now, settle)).min()
+    mail.waking.iter().map(|room| room_due(room, now, settle)).min()
 }
 
-/// When the room is due: once it is quiet, at the latest `cap` after its first addressed message.
+/// When the room is due: once it is quiet, at the latest `cap` after its first message that wakes her.
 ///
 /// Mail from the future means that the clock was set back; it is due at once, so that no one waits for the old time.
 fn room_due(room: &RoomMail, now: Millis, settle: Settle) -> Millis {
-    if room.first_addressed > now {
+    if room.first > now {
         return now;
     }
-    room.newest.plus(settle.quiet).min(room.first_addressed.plus(settle.cap))
+    room.newest.plus(settle.quiet).min(room.first.plus(settle.cap))
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ pub struct Mail<'a> {
     pub lane: &'a Lane,
     /// Its room.
     pub room: &'a OwnedRoomId,
-    /// Whether it can wake her.
-    pub addressed: bool,
+    /// Whether it wakes her.
+    pub wakes: bool,
     /// When it was heard.
     pub heard: Millis,
 }
 
-/// One row for each lane with mail, in lane order; in it one for each room with addressed mail, in room order.
+/// One row for each lane with mail, in lane order; in it one for each room with mail that wakes her, in room order.
 pub fn lane_mail<'a>(waiting: impl IntoIterator<Item = Mail<'a>>) -> Vec<LaneMail> {
     let mut lanes = Lanes::default();
     waiting.into_iter().for_each(|mail| lanes.add(mail));
@@ -58,21 +58,20 @@ impl Lanes {
 struct Times {
     oldest: Millis,
     newest: Millis,
-    first_addressed: Option<Millis>,
+    first: Option<Millis>,
 }
 
 impl Times {
     fn of(mail: Mail<'_>) -> Self {
-        let first_addressed = mail.addressed.then_some(mail.heard);
-        Self { oldest: mail.heard, newest: mail.heard, first_addressed }
+        let first = mail.wakes.then_some(mail.heard);
+        Self { oldest: mail.heard, newest: mail.heard, first }
     }
 
     fn add(&mut self, mail: Mail<'_>) {
         self.oldest = self.oldest.min(mail.heard);
         self.newest = self.newest.max(mail.heard);
-        if mail.addressed {
-            self.first_addressed =
-                Some(self.first_addressed.map_or(mail.heard, |first| first.min(mail.heard)));
+        if mail.wakes {
+            self.first = Some(self.first.map_or(mail.heard, |first| first.min(mail.heard)));
         }
     }
 }
@@ -80,11 +79,11 @@ impl Times {
 fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)>) -> Option<LaneMail> {
     let rooms: Vec<_> = rooms.collect();
     let oldest = rooms.iter().map(|(_, times)| times.oldest).min()?;
-    let addressed = rooms.into_iter().filter_map(|(room, times)| {
-        let first_addressed = times.first_addressed?;
-        Some(RoomMail { room: room.clone(), first_addressed, newest: times.newest })
+    let waking = rooms.into_iter().filter_map(|(room, times)| {
+        let first = times.first?;
+        Some(RoomMail { room: room.clone(), first, newest: times.newest })
     });
-    Some(LaneMail { lane: lane.clone(), oldest, addressed: addressed.collect() })
+    Some(LaneMail { lane: lane.clone(), oldest, waking: waking.collect() })
 }
 
 #[cfg(test)]
@@ -95,11 +94,11 @@ mod tests {
     use crate::conversation::RegisterName;
 
     #[test]
-    fn rows_keep_the_oldest_of_a_lane_and_the_span_of_each_addressed_room() {
+    fn rows_keep_the_oldest_of_a_lane_and_the_span_of_each_room_with_mail_that_wakes() {
         let swarm = Lane::Register(RegisterName("swarm".into()));
         let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
         let direct = Lane::Direct(b.clone());
-        let mail = |lane, room, addressed, heard| Mail { lane, room, addressed, heard: Millis(heard) };
+        let mail = |lane, room, wakes, heard| Mail { lane, room, wakes, heard: Millis(heard) };
         let rows = lane_mail([
             mail(&swarm, &a, false, 1),
             mail(&swarm, &a, true, 5),
@@ -110,14 +109,14 @@ mod tests {
         ]);
         let room = |room: &OwnedRoomId, first, newest| RoomMail {
             room: room.clone(),
-            first_addressed: Millis(first),
+            first: Millis(first),
             newest: Millis(newest),
         };
         assert_eq!(
             rows,
             [
-                LaneMail { lane: swarm, oldest: Millis(1), addressed: vec![room(&a, 5, 9)] },
-                LaneMail { lane: direct, oldest: Millis(4), addressed: vec![room(&b, 4, 4)] },
+                LaneMail { lane: swarm, oldest: Millis(1), waking: vec![room(&a, 5, 9)] },
+                LaneMail { lane: direct, oldest: Millis(4), waking: vec![room(&b, 4, 4)] },
             ]
         );
         assert!(lane_mail([]).is_empty());
@@ -129,10 +128,10 @@ mod tests {
         let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
         let mut lanes = Lanes::default();
         for (room, heard) in [(&a, 1), (&b, 2)] {
-            lanes.add(Mail { lane: &swarm, room, addressed: true, heard: Millis(heard) });
+            lanes.add(Mail { lane: &swarm, room, wakes: true, heard: Millis(heard) });
         }
         let rows = lanes.rows(|room| *room == b);
-        assert_eq!((rows.len(), rows[0].oldest, rows[0].addressed.len()), (1, Millis(2), 1));
+        assert_eq!((rows.len(), rows[0].oldest, rows[0].waking.len()), (1, Millis(2), 1));
         assert!(lanes.rows(|_| false).is_empty());
     }
 }

@@ -93,12 +93,12 @@ impl Change {
         let (persona, seq) = persona_key(Table::Mail, key)?;
         let withdrawn = form.as_ref().is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn));
         let head = form.filter(|_| !withdrawn).map(|mail| {
-            let wakes = mail.whole || !matches!(mail.kind, KindForm::Notice | KindForm::Redaction(_));
+            let can_wake = mail.whole || !matches!(mail.kind, KindForm::Notice | KindForm::Redaction(_));
             Box::new(Waiting {
                 seq,
                 lane: mail.lane.into(),
                 room: mail.room,
-                addressed: mail.addressed && wakes,
+                wakes: mail.wakes.unwrap_or(mail.addressed) && can_wake,
                 whole: mail.whole,
                 heard: Millis(mail.heard),
             })
@@ -175,7 +175,7 @@ impl Pile {
 }
 
 fn mail(head: &Waiting) -> Mail<'_> {
-    Mail { lane: &head.lane, room: &head.room, addressed: head.addressed, heard: head.heard }
+    Mail { lane: &head.lane, room: &head.room, wakes: head.wakes, heard: head.heard }
 }
 
 /// The index.

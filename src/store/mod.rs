@@ -199,8 +199,8 @@ pub struct Waiting {
     pub lane: Lane,
     /// Its room.
     pub room: OwnedRoomId,
-    /// Whether addressed and able to wake her.
-    pub addressed: bool,
+    /// Whether it wakes her.
+    pub wakes: bool,
     /// Whether she was shown a part of it and asked for the whole.
     pub whole: bool,
     /// When it was heard.

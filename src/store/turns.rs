@@ -85,7 +85,7 @@ fn again(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64, now: Millis) -> Result<
     let place = mail_key(persona, seq);
     let mail = tx.record::<MailForm>(Table::Mail, &place)?;
     let Some(mail) = mail.filter(|mail| !matches!(mail.kind, KindForm::Withdrawn)) else { return Ok(None) };
-    let mail = MailForm { whole: true, fed: true, addressed: true, heard: now.0, ..mail };
+    let mail = MailForm { whole: true, fed: true, addressed: true, wakes: None, heard: now.0, ..mail };
     tx.put(Table::Mail, &place, &mail)?;
     Ok(Some(mail))
 }

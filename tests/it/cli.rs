@@ -204,7 +204,7 @@ fn check_has_a_line_for_every_part() {
          ok   [mind]: scripted, a stand-in\n\
          ok   credential: none is needed\n\
          ok   [talk]: settles in 2000 to 10000 ms\n\
-         ok   [registers]: lounge\n\
+         ok   [registers]: dm, lounge\n\
          ok   [[rooms]]: none\n\
          ok   [[personas]]: @persona_eir:hs.test\n\
          ok   [permissions]: hs.test\n\

@@ -172,6 +172,7 @@ fn delivery(number: u64, size: usize) -> Delivery {
         thread: None,
         reply_to: None,
         addressed: true,
+        wakes: true,
         late: false,
         said: Millis(number),
         heard: Millis(number),

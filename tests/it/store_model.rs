@@ -148,6 +148,7 @@ fn delivery(pick: u8, kind: DeliveryKind) -> Delivery {
         thread: None,
         reply_to: None,
         addressed: pick.is_multiple_of(2),
+        wakes: pick.is_multiple_of(3),
         late: false,
         said: Millis(u64::from(pick)),
         heard: Millis(1),
@@ -395,7 +396,7 @@ impl World {
         let mail = heads.iter().map(|head| Mail {
             lane: &head.lane,
             room: &head.room,
-            addressed: head.addressed,
+            wakes: head.wakes,
             heard: head.heard,
         });
         assert_eq!(store.lanes(persona, |_| true).unwrap(), lane_mail(mail), "{persona} after {verb:?}");

@@ -74,6 +74,7 @@ mod tests {
             thread: None,
             reply_to: None,
             addressed: true,
+            wakes: true,
             late,
             said: Millis(said),
             heard: Millis(said),

@@ -101,9 +101,9 @@ impl Turns {
         let id = &self.persona.persona.id;
         let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
         let open = self.shared.store.deliveries(id, &open)?.into_iter();
-        let open = open.filter(|delivery| delivery.addressed).map(|delivery| delivery.heard);
+        let open = open.filter(|delivery| delivery.wakes).map(|delivery| delivery.heard);
         let lanes = self.shared.ready_lanes(id)?;
-        let waiting = lanes.iter().flat_map(|lane| &lane.addressed).map(|room| room.first_addressed);
+        let waiting = lanes.iter().flat_map(|lane| &lane.waking).map(|room| room.first);
         Ok(open.chain(waiting).min().unwrap_or_else(|| self.shared.clock.now()))
     }
 

@@ -265,17 +265,27 @@ fn registers_and_rooms_fit() {
     check(
         "register = \"lounge\"\n\n[[personas]]",
         "register = \"longe\"\n\n[[personas]]",
-        "DIR/bridge.toml:20: rooms[0].register: there is no register `longe`; add [registers.longe], or name one of: lounge",
+        "DIR/bridge.toml:20: rooms[0].register: there is no register `longe`; add [registers.longe] with a voice, or name one of: burn, lounge, minds, swarm",
     );
     check(
         r#"default_register = "lounge""#,
         r#"default_register = "hall""#,
-        "DIR/bridge.toml:13: talk.default_register: there is no register `hall`; add [registers.hall], or name one of: lounge",
+        "DIR/bridge.toml:13: talk.default_register: there is no register `hall`; add [registers.hall] with a voice, or name one of: burn, lounge, minds, swarm",
     );
     check(
         "[registers.lounge]",
         "[registers.\"The Hall\"]\nvoice = \"x\"\n[registers.lounge]",
         "DIR/bridge.toml:15: registers.The Hall: `The Hall` cannot name a register; use a-z, 0-9, _ and - only",
+    );
+    check(
+        "register = \"lounge\"\n\n[[personas]]",
+        "register = \"dm\"\n\n[[personas]]",
+        "DIR/bridge.toml:20: rooms[0].register: `dm` is the register of direct chats; name another one, or make the room a direct chat by `direct`",
+    );
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nwakes = \"everybody\"",
+        "DIR/bridge.toml:16: registers.lounge.wakes: `everybody` is not known; write one of: addressed, anyone, nobody",
     );
     check(
         "register = \"lounge\"\n\n[[personas]]",

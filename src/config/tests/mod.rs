@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::conversation::{Level, RegisterName};
+use crate::conversation::{Heed, Level, Register, RegisterName, Wakes};
 use crate::mind::claude::Ttl;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::care;
@@ -127,6 +127,28 @@ fn every_problem_is_named_not_just_the_first() {
     let Err(ConfigError::Invalid(problems)) = gather(dir.path(), &text, &[]) else { panic!("it is wrong") };
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
     assert_eq!(keys, ["homeserver.url", "talk.default_register", "rooms[0].register"]);
+}
+
+#[test]
+fn shipped_registers_need_not_be_written_down_and_a_section_changes_only_what_it_says() {
+    let dir = folder();
+    let text = GOOD.replacen("default_register = \"lounge\"", "default_register = \"minds\"", 1).replacen(
+        "[[rooms]]",
+        "[registers.swarm]\nwakes = \"anyone\"\n\n[[rooms]]",
+        1,
+    );
+    let registers = gather(dir.path(), &text, &[]).expect("good").bridge.registers;
+    assert_eq!(
+        registers.keys().map(RegisterName::as_str).collect::<Vec<_>>(),
+        ["dm", "lounge", "minds", "swarm"]
+    );
+    let of = |name: &str| registers[&RegisterName(name.into())].clone();
+    assert_eq!(Some(of("minds")), Register::shipped("minds"));
+    let shipped = Register::shipped("swarm").expect("shipped");
+    let heed = Heed { wakes: Wakes::Anyone, ..shipped.heed };
+    assert_eq!(of("swarm"), Register { heed, ..shipped });
+    let lounge = Register { voice: "Short.".into(), ..Register::default() };
+    assert_eq!(of("lounge"), lounge);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn variables_go_before_the_file() {
     assert_eq!(config.bridge.places.most, 3);
     assert_eq!(claude(&config).effort.as_deref(), Some("high"));
     assert_eq!(claude(&config).model, "claude-from-file");
-    assert!(config.bridge.registers[&RegisterName("lounge".into())].names_address);
+    assert!(config.bridge.registers[&RegisterName("lounge".into())].heed.names_address);
     assert_eq!(config.bridge.permissions.level(ruma::user_id!("@bob:else.where")), Level::Chat);
     assert_eq!(config.bridge.permissions.level(ruma::user_id!("@ada:hs.test")), Level::Admin);
     assert_eq!(config.appservice.bot, "7", "what reads as a number may be a string");

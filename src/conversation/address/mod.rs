@@ -8,6 +8,7 @@ use super::batch::{Delivery, DeliveryKind};
 use super::event::{Content, Event, Message, MessageKind};
 use super::ids::{Lane, Millis, PersonaId};
 use super::permission::{Level, Permissions};
+use super::register::Wakes;
 use super::room::{Persona, Room, Seat};
 
 /// What is known beside the event.
@@ -73,13 +74,20 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
     if seated.is_empty() {
         return Hearing::Nothing("where nobody sits");
     }
-    let wakes = !from_persona && message.kind != MessageKind::Notice;
+    let calls = !from_persona && message.kind != MessageKind::Notice;
+    let whom: Vec<_> =
+        seated.iter().map(|(persona, seat)| addresses(message, persona, seat, known)).collect();
+    let anybody = whom.contains(&true) || addresses_others(event, message);
     let mail: Vec<_> = seated
         .into_iter()
-        .filter(|(persona, _)| persona.user != event.sender)
-        .map(|(persona, seat)| {
-            let addressed = wakes && addresses(message, persona, seat, known.answers);
-            (persona.id.clone(), message_delivery(event, message, room, &seat.lane, addressed, known))
+        .zip(whom)
+        .filter(|((persona, _), _)| persona.user != event.sender)
+        .map(|((persona, seat), addressed)| {
+            let addressed = calls && addressed;
+            let passing = message.edits.is_none() && !anybody;
+            let wakes = calls && wakes(seat.heed.wakes, addressed, passing);
+            let delivery = message_delivery(event, message, room, &seat.lane, known);
+            (persona.id.clone(), Delivery { addressed, wakes, ..delivery })
         })
         .collect();
     match &message.edits {
@@ -110,11 +118,24 @@ fn seated<'a>(
         .filter_map(|(id, seat)| personas.iter().find(|persona| persona.id == *id).map(|found| (found, seat)))
 }
 
-fn addresses(message: &Message, persona: &Persona, seat: &Seat, answers: Option<&PersonaId>) -> bool {
+fn addresses(message: &Message, persona: &Persona, seat: &Seat, known: Known<'_>) -> bool {
     matches!(seat.lane, Lane::Direct(_))
         || message.mentions.contains(&persona.user)
-        || answers == Some(&persona.id)
-        || (seat.names_address && names::named(&message.text, persona))
+        || known.answers == Some(&persona.id)
+        || (seat.heed.names_address && names::named(&message.text, persona))
+}
+
+/// Whether it mentions or answers somebody, whoever that is.
+fn addresses_others(event: &Event, message: &Message) -> bool {
+    message.reply_to.is_some() || message.mentions.iter().any(|user| *user != event.sender)
+}
+
+fn wakes(wakes: Wakes, addressed: bool, passing: bool) -> bool {
+    match wakes {
+        Wakes::Addressed => addressed,
+        Wakes::Anyone => addressed || passing,
+        Wakes::Nobody => false,
+    }
 }
 
 fn message_delivery(
@@ -122,7 +143,6 @@ fn message_delivery(
     message: &Message,
     room: &Room,
     lane: &Lane,
-    addressed: bool,
     known: Known<'_>,
 ) -> Delivery {
     let kind = match (&message.edits, message.kind) {
@@ -136,7 +156,6 @@ fn message_delivery(
         text: message.text.clone(),
         thread: message.thread.clone(),
         reply_to: message.reply_to.clone(),
-        addressed,
         ..delivery(event, room, lane, kind, known)
     }
 }
@@ -154,6 +173,7 @@ fn delivery(event: &Event, room: &Room, lane: &Lane, kind: DeliveryKind, known: 
         thread: None,
         reply_to: None,
         addressed: false,
+        wakes: false,
         late: known.late,
         said: event.at,
         heard: known.now,

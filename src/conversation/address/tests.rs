@@ -5,6 +5,7 @@ use ruma::{OwnedUserId, owned_event_id, owned_room_id, user_id};
 use super::*;
 use crate::conversation::event::{Member, Membership};
 use crate::conversation::ids::{RegisterName, RequestId};
+use crate::conversation::register::{Heed, Wakes};
 
 fn persona(id: &str, name: &str) -> Persona {
     Persona { id: PersonaId(id.into()), user: user(&format!("p_{id}")), name: name.into() }
@@ -22,9 +23,13 @@ fn direct() -> Lane {
     Lane::Direct(owned_room_id!("!r:hs.test"))
 }
 
+fn heed(names_address: bool) -> Heed {
+    Heed { names_address, ..Heed::default() }
+}
+
 /// A room with eir and rune in it.
 fn room(lane: &Lane, names_address: bool) -> Room {
-    let seat = Seat { lane: lane.clone(), names_address };
+    let seat = Seat { lane: lane.clone(), heed: heed(names_address) };
     Room {
         id: owned_room_id!("!r:hs.test"),
         alias: Some("#swarm:hs.test".into()),
@@ -132,6 +137,50 @@ fn a_name_addresses_only_where_names_do() {
     check(&say("alice", "the prune in their garden"), &room(&register(), true), "eir rune");
 }
 
+/// Who is woken: `eir+ rune`, in a register that wakes so.
+#[track_caller]
+fn check_woken(event: &Event, wakes: Wakes, expect: &str) {
+    let mut room = room(&register(), true);
+    room.seats.values_mut().for_each(|seat| seat.heed.wakes = wakes);
+    let (Hearing::Mail(mail) | Hearing::Edit(_, mail)) = World::default().hear(event, &room) else {
+        panic!("not heard")
+    };
+    let woken =
+        |(id, delivery): &(PersonaId, Delivery)| format!("{id}{}", if delivery.wakes { "+" } else { "" });
+    assert_eq!(mail.iter().map(woken).collect::<Vec<_>>().join(" "), expect, "{wakes:?} {event:?}");
+}
+
+#[test]
+fn a_register_says_which_messages_wake() {
+    let mentioning = |who: &str| Message { mentions: vec![user(who)], ..message("look") };
+    let event = |message: Message| event("alice", Content::Message(message));
+    let (to_eir, to_bob) = (event(mentioning("p_eir")), event(mentioning("bob")));
+    let answer = event(Message { reply_to: Some(owned_event_id!("$a:hs.test")), ..message("yes") });
+    let edit = event(Message { edits: Some(owned_event_id!("$a:hs.test")), ..message("oh") });
+    let notice = event(Message { kind: MessageKind::Notice, ..message("done") });
+    for (event, addressed, anyone) in [
+        (&say("alice", "hello all"), "eir rune", "eir+ rune+"),
+        (&say("alice", "Eir, hi"), "eir+ rune", "eir+ rune"),
+        (&to_eir, "eir+ rune", "eir+ rune"),
+        (&to_bob, "eir rune", "eir rune"),
+        (&answer, "eir rune", "eir rune"),
+        (&edit, "eir rune", "eir rune"),
+        (&notice, "eir rune", "eir rune"),
+        (&say("p_eir", "hello all"), "rune", "rune"),
+    ] {
+        check_woken(event, Wakes::Addressed, addressed);
+        check_woken(event, Wakes::Anyone, anyone);
+        check_woken(event, Wakes::Nobody, &addressed.replace('+', ""));
+    }
+}
+
+#[test]
+fn what_wakes_by_anyone_is_not_marked_as_addressed() {
+    let mut room = room(&register(), true);
+    room.seats.values_mut().for_each(|seat| seat.heed.wakes = Wakes::Anyone);
+    check(&say("alice", "hello all"), &room, "eir rune");
+}
+
 #[test]
 fn a_mention_addresses_whom_it_mentions() {
     let mut mentioning = message("you two");
@@ -210,7 +259,7 @@ fn without_a_known_seat_nobody_hears() {
     let mut empty = room(&register(), true);
     empty.seats.clear();
     check(&say("alice", "Eir, hi"), &empty, "[where nobody sits]");
-    let seat = Seat { lane: register(), names_address: true };
+    let seat = Seat { lane: register(), heed: heed(true) };
     empty.seats.insert(PersonaId("gone".into()), seat.clone());
     check(&say("alice", "Eir, hi"), &empty, "[where nobody sits]");
     check(&redaction("alice"), &empty, "[where nobody sits]");
@@ -294,6 +343,7 @@ fn a_delivery_carries_what_the_event_says() {
         thread: Some(owned_event_id!("$root:hs.test")),
         reply_to: Some(owned_event_id!("$before:hs.test")),
         addressed: true,
+        wakes: true,
         late: true,
         said: Millis(1_000),
         heard: Millis(5_000),

@@ -120,7 +120,7 @@ prop_compose! {
     ) -> Delivery {
         Delivery {
             seq: 0, lane: swarm(), room, sender, sender_name, event: event("?"), kind, text, thread, reply_to,
-            addressed, late, said, heard,
+            addressed, wakes: addressed, late, said, heard,
         }
     }
 }

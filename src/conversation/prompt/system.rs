@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::clean;
+use crate::conversation::ids::RegisterName;
+use crate::conversation::register::{DM, Register};
 
 /// Parts of the system prompt, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +17,8 @@ pub struct SystemPrompt {
     pub doctrine: Vec<String>,
     /// Her state, as JSON text.
     pub state: Option<String>,
-    /// Each register's voice.
-    pub voices: BTreeMap<String, String>,
+    /// The registers of her rooms.
+    pub registers: BTreeMap<RegisterName, Register>,
 }
 
 /// How mail looks; it must say what [`super::render()`] writes.
@@ -62,7 +64,7 @@ pub fn system(prompt: &SystemPrompt) -> String {
     let mut parts: Vec<String> = prompt.doctrine.iter().map(|text| text.trim().to_owned()).collect();
     parts.push(format!("You are {} ({}).", clean::one_line(&prompt.name), clean::one_line(&prompt.user)));
     parts.extend(prompt.state.as_deref().map(state));
-    parts.push(voices(&prompt.voices));
+    parts.push(voices(&prompt.registers));
     parts.push(MAIL.to_owned());
     parts.push(REPLY.to_owned());
     parts.retain(|part| !part.is_empty());
@@ -73,15 +75,19 @@ fn state(json: &str) -> String {
     format!("Your state, as JSON:\n\n<state>\n{}\n</state>", json.trim())
 }
 
-fn voices(voices: &BTreeMap<String, String>) -> String {
-    let lines: Vec<String> = voices
-        .iter()
-        .map(|(register, voice)| (register, clean::one_line(voice)))
-        .filter(|(_, voice)| !voice.is_empty())
-        .map(|(register, voice)| format!("- {}: {voice}", clean::one_line(register)))
-        .collect();
+fn voices(registers: &BTreeMap<RegisterName, Register>) -> String {
+    let lines: Vec<String> =
+        registers.iter().filter_map(|(name, register)| voice(name.as_str(), register)).collect();
     if lines.is_empty() {
         return String::new();
     }
     format!("# Voices\n\nHow you speak in the rooms of each register:\n\n{}", lines.join("\n"))
+}
+
+fn voice(name: &str, register: &Register) -> Option<String> {
+    let (voice, length) = (clean::one_line(&register.voice), clean::one_line(&register.length));
+    let length = Some(length).filter(|length| !length.is_empty()).map(|length| format!("Length: {length}."));
+    let told: Vec<String> = Some(voice).filter(|voice| !voice.is_empty()).into_iter().chain(length).collect();
+    let name = if name == DM { "direct rooms".to_owned() } else { clean::one_line(name) };
+    (!told.is_empty()).then(|| format!("- {name}: {}", told.join(" ")))
 }

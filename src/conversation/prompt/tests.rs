@@ -4,6 +4,7 @@ use super::*;
 use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
 use crate::conversation::ids::{Lane, RegisterName};
 use crate::conversation::memory::{Kept, MemoryNumber, Origin, Task};
+use crate::conversation::register::Register;
 
 /// 2026-10-31 09:20 UTC.
 pub(super) const NOW: u64 = 1_793_438_400_000;
@@ -38,6 +39,7 @@ pub(super) fn delivery(seq: u64, text: &str) -> Delivery {
         thread: None,
         reply_to: None,
         addressed: false,
+        wakes: false,
         late: false,
         said: Millis(NOW - 5 * MINUTE),
         heard: Millis(NOW - 5 * MINUTE),
@@ -372,6 +374,11 @@ fn fault_lines_are_one_line_within_bounds() {
     );
 }
 
+fn spoken(name: &str, voice: &str, length: &str) -> (RegisterName, Register) {
+    let register = Register { voice: voice.into(), length: length.into(), ..Register::default() };
+    (RegisterName(name.into()), register)
+}
+
 #[test]
 fn the_system_prompt() {
     let prompt = SystemPrompt {
@@ -379,10 +386,11 @@ fn the_system_prompt() {
         user: "@p_eir:hs.test".into(),
         doctrine: vec!["Be kind.\n".into(), " ".into(), "Be brief.".into()],
         state: Some("{\"mood\": \"calm\"}\n".into()),
-        voices: BTreeMap::from([
-            ("swarm".into(), "warm,\n  unhurried".into()),
-            ("minds".into(), "clipped".into()),
-            ("mute".into(), String::new()),
+        registers: BTreeMap::from([
+            spoken("swarm", "warm,\n  unhurried", ""),
+            spoken("minds", "Clipped.", "one\nline"),
+            spoken("dm", "", "as needed"),
+            spoken("mute", "", ""),
         ]),
     };
     let words = system(&prompt);
@@ -403,7 +411,8 @@ fn the_system_prompt() {
 
     How you speak in the rooms of each register:
 
-    - minds: clipped
+    - direct rooms: Length: as needed.
+    - minds: Clipped. Length: one line.
     - swarm: warm, unhurried
 
     # Mail

@@ -453,6 +453,7 @@ fn delivery(seq: u64, lane: &Lane, of: &str) -> Delivery {
         thread: None,
         reply_to: None,
         addressed: false,
+        wakes: false,
         late: false,
         said: Millis(0),
         heard: Millis(0),
@@ -555,7 +556,7 @@ fn the_rooms_of_a_lane_are_those_she_hears_in_it_unencrypted() {
         id: room(name),
         alias: (name != "dm").then(|| format!("#{name}:hs.test")),
         encrypted,
-        seats: BTreeMap::from([(eir.clone(), Seat { lane, names_address: false })]),
+        seats: BTreeMap::from([(eir.clone(), Seat { lane, heed: crate::conversation::Heed::default() })]),
         members: BTreeMap::new(),
     };
     let rooms = [

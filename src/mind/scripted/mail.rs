@@ -212,6 +212,7 @@ mod tests {
             thread: None,
             reply_to: None,
             addressed,
+            wakes: addressed,
             late: seq.is_multiple_of(2),
             said: Millis(1_793_436_000_000),
             heard: Millis(1_793_436_300_000),

@@ -50,14 +50,14 @@ fn turn(not_before: u64) -> OpenTurn {
     }
 }
 
-/// A lane whose mail waits in rooms of (age of the first addressed, age of the newest).
+/// A lane whose mail waits in rooms of (age of the first that wakes, age of the newest).
 fn mail(name: &str, oldest_age: u64, rooms: &[(u64, u64)]) -> LaneMail {
-    let addressed = rooms.iter().enumerate().map(|(i, (first, newest))| RoomMail {
+    let waking = rooms.iter().enumerate().map(|(i, (first, newest))| RoomMail {
         room: room(&format!("{name}{i}")),
-        first_addressed: Millis(NOW - first),
+        first: Millis(NOW - first),
         newest: Millis(NOW - newest),
     });
-    LaneMail { lane: lane(name), oldest: Millis(NOW - oldest_age), addressed: addressed.collect() }
+    LaneMail { lane: lane(name), oldest: Millis(NOW - oldest_age), waking: waking.collect() }
 }
 
 #[track_caller]
@@ -166,8 +166,8 @@ fn a_due_lane_is_not_held_back_by_an_older_one_that_still_settles() {
 fn mail_from_the_future_is_due_at_once() {
     let mut ahead = mail("work", 0, &[(0, 0)]);
     ahead.oldest = Millis(NOW + 3_600_000);
-    ahead.addressed[0].first_addressed = Millis(NOW + 3_600_000);
-    ahead.addressed[0].newest = Millis(NOW + 3_600_000);
+    ahead.waking[0].first = Millis(NOW + 3_600_000);
+    ahead.waking[0].newest = Millis(NOW + 3_600_000);
     check(Situation { lanes: vec![ahead], ..free() }, Step::BeginTurn(lane("work")));
 }
 
@@ -196,15 +196,15 @@ fn any_time() -> impl Strategy<Value = u64> {
 fn any_room() -> impl Strategy<Value = RoomMail> {
     (0..5_u8, any_time(), 0..20_000_u64).prop_map(|(name, first, later)| RoomMail {
         room: room(&name.to_string()),
-        first_addressed: Millis(first),
+        first: Millis(first),
         newest: Millis(first.saturating_add(later)),
     })
 }
 
 fn any_lane() -> impl Strategy<Value = LaneMail> {
-    (prop::collection::vec(any_room(), 0..4), any_time()).prop_map(|(addressed, extra)| {
-        let first = addressed.iter().map(|r| r.first_addressed.0).min().unwrap_or(extra);
-        LaneMail { lane: lane("unnamed"), oldest: Millis(first.min(extra)), addressed }
+    (prop::collection::vec(any_room(), 0..4), any_time()).prop_map(|(waking, extra)| {
+        let first = waking.iter().map(|r| r.first.0).min().unwrap_or(extra);
+        LaneMail { lane: lane("unnamed"), oldest: Millis(first.min(extra)), waking }
     })
 }
 
@@ -308,7 +308,7 @@ proptest! {
     fn begins_only_lanes_with_addressed_mail(situation in any_situation()) {
         if let Step::BeginTurn(begun) = decide(&situation) {
             let mail = situation.lanes.iter().find(|m| m.lane == begun);
-            prop_assert!(mail.is_some_and(|m| !m.addressed.is_empty()));
+            prop_assert!(mail.is_some_and(|m| !m.waking.is_empty()));
         }
     }
 
@@ -316,7 +316,7 @@ proptest! {
     fn addressed_mail_is_begun_within_the_cap(situation in any_situation()) {
         let situation = freed(situation);
         let cap = situation.settle.cap;
-        let firsts = situation.lanes.iter().flat_map(|m| &m.addressed).map(|r| r.first_addressed);
+        let firsts = situation.lanes.iter().flat_map(|m| &m.waking).map(|r| r.first);
         let Some(first) = firsts.min() else { return Ok(()) };
         let begun = begins_at(&situation);
         prop_assert!(begun <= first.plus(cap).max(situation.now));
@@ -334,7 +334,7 @@ proptest! {
         let mut turned = situation.clone();
         turned.lanes.reverse();
         for mail in &mut turned.lanes {
-            mail.addressed.reverse();
+            mail.waking.reverse();
         }
         prop_assert_eq!(decide(&situation), decide(&turned));
     }

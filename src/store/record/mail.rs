@@ -121,6 +121,9 @@ pub(in crate::store) struct MailForm {
     pub(in crate::store) reply_to: Option<OwnedEventId>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) addressed: bool,
+    /// Whether it wakes her; none where it does if it is addressed to her.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) wakes: Option<bool>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) late: bool,
     /// Whether an earlier turn may have fed it: it was held, and released.
@@ -147,6 +150,7 @@ impl MailForm {
             thread: delivery.thread,
             reply_to: delivery.reply_to,
             addressed: delivery.addressed,
+            wakes: Some(delivery.wakes).filter(|wakes| *wakes != delivery.addressed),
             late: delivery.late,
             fed: false,
             whole: false,
@@ -170,6 +174,7 @@ impl MailForm {
             thread: self.thread,
             reply_to: self.reply_to,
             addressed: self.addressed,
+            wakes: self.wakes.unwrap_or(self.addressed),
             late: self.late,
             said: Millis(self.said),
             heard: Millis(self.heard),
@@ -197,6 +202,8 @@ pub(in crate::store) struct HeadForm {
     #[serde(default)]
     pub(in crate::store) addressed: bool,
     #[serde(default)]
+    pub(in crate::store) wakes: Option<bool>,
+    #[serde(default)]
     pub(in crate::store) whole: bool,
     pub(in crate::store) heard: u64,
 }
@@ -208,6 +215,7 @@ impl From<&MailForm> for HeadForm {
             room: mail.room.clone(),
             kind: mail.kind.clone(),
             addressed: mail.addressed,
+            wakes: mail.wakes,
             whole: mail.whole,
             heard: mail.heard,
         }

@@ -12,7 +12,7 @@ fn mail_is_numbered_for_each_persona() {
         assert_eq!(store.deliveries(&bil, &[1]).unwrap(), [numbered(1, mail("b", "two"))]);
         let head = store.waiting(&eir()).unwrap().remove(0);
         let (lane, room) = (lane(), room("swarm"));
-        assert_eq!(head, Waiting { seq: 1, lane, room, addressed: true, whole: false, heard: NOW });
+        assert_eq!(head, Waiting { seq: 1, lane, room, wakes: true, whole: false, heard: NOW });
         assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
         assert_eq!(store.number_of(&bil, &event("a")).unwrap(), None);
     });
@@ -100,8 +100,7 @@ fn only_mail_that_may_wake_is_addressed() {
         let delivery = Delivery { kind: kind.clone(), ..mail(&name, "x") };
         world.accept(vec![arrival(&name, vec![Effect::Deliver(eir(), delivery)])]);
     }
-    let addressed: Vec<bool> =
-        world.store().waiting(&eir()).unwrap().iter().map(|head| head.addressed).collect();
+    let addressed: Vec<bool> = world.store().waiting(&eir()).unwrap().iter().map(|head| head.wakes).collect();
     assert_eq!(addressed, kinds.map(|(_, wakes)| wakes));
 }
 

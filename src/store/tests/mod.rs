@@ -63,6 +63,7 @@ fn mail(name: &str, text: &str) -> Delivery {
         thread: Some(event("root")),
         reply_to: None,
         addressed: true,
+        wakes: true,
         late: false,
         said: Millis(900),
         heard: NOW,

@@ -4,6 +4,7 @@ fn notice(name: &str, redacts: &str) -> Delivery {
     Delivery {
         kind: DeliveryKind::Redaction(event(redacts)),
         addressed: false,
+        wakes: false,
         lane: Lane::Direct(room("nowhere")),
         ..mail(name, "")
     }

@@ -78,12 +78,16 @@ fn what_is_to_be_shown_in_whole_is_mail_again() {
     block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
     block(world.store().commit(Commit { show: [2, 3].into(), ..commit(1, Vec::new()) })).unwrap();
     world.look(|store| {
-        let again =
-            Delivery { addressed: true, heard: Millis(7), ..numbered(2, mail("b", &"b".repeat(2_000))) };
+        let again = Delivery {
+            addressed: true,
+            wakes: true,
+            heard: Millis(7),
+            ..numbered(2, mail("b", &"b".repeat(2_000)))
+        };
         assert_eq!(store.deliveries(&eir(), &[1, 2]).unwrap(), [again]);
         assert_eq!(store.whole(&eir(), &[1, 2, 3]).unwrap(), [2].into());
         let waiting = store.waiting(&eir()).unwrap();
-        let heads: Vec<_> = waiting.iter().map(|head| (head.seq, head.addressed, head.whole)).collect();
+        let heads: Vec<_> = waiting.iter().map(|head| (head.seq, head.wakes, head.whole)).collect();
         assert_eq!(heads, [(2, true, true), (3, true, false)]);
     });
 }

@@ -363,7 +363,7 @@ fn a_name_addresses_as_a_whole_word_only() {
 #[test]
 fn where_names_do_not_address_a_mention_or_a_reply_does() {
     let mut world = World::new(Flavour::Synapse);
-    world.config.registers.values_mut().for_each(|register| register.names_address = false);
+    world.config.registers.values_mut().for_each(|register| register.heed.names_address = false);
     world.play(async |stage| {
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, "Eir, by name");

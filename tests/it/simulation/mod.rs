@@ -17,6 +17,7 @@ mod months;
 mod outages;
 mod patience;
 mod put_out;
+mod registers;
 mod release;
 mod rooms;
 mod sending;

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use persona_bridge::bridge::clock::Clock;
-use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, Register, RoomKind};
-use persona_bridge::conversation::{Level, Millis, Permissions, Persona, PersonaId, RegisterName};
+use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, RoomKind};
+use persona_bridge::conversation::{
+    Heed, Level, Millis, Permissions, Persona, PersonaId, Register, RegisterName,
+};
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
@@ -318,7 +320,11 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         rooms: vec![alias("swarm")],
     };
     let swarm = RegisterName("swarm".into());
-    let register = Register { voice: "plain".into(), names_address: true };
+    let register = Register {
+        voice: "plain".into(),
+        heed: Heed { names_address: true, ..Heed::default() },
+        ..Register::default()
+    };
     Config {
         server_name: server.parse().expect("a server name"),
         bot: user(&setup.bot),
