@@ -323,10 +323,9 @@ impl Directory {
             .collect()
     }
 
-    /// The rooms of a Persona's lane.
-    pub(crate) fn lane_rooms(&self, persona: &PersonaId, lane: &Lane) -> Vec<&Room> {
-        let rooms = self.rooms.values().map(|known| &known.room);
-        rooms.filter(|room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane)).collect()
+    /// The rooms in which a Persona has a seat.
+    pub(crate) fn rooms_of(&self, persona: &PersonaId) -> impl Iterator<Item = &Room> {
+        self.rooms.values().map(|known| &known.room).filter(|room| room.seats.contains_key(persona))
     }
 }
 

@@ -255,8 +255,8 @@ fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static
     }
 }
 
-/// Where this turn may speak: the rooms of its lane, and the labels she heard in it; and which rooms of its mail are
-/// closed to her by now.
+/// Where this turn may speak: the rooms that are open to its lane, and the labels she heard in it; and which rooms of its
+/// mail are closed to her by now.
 fn allowance(
     shared: &Shared,
     persona: &PersonaConfig,
@@ -277,17 +277,12 @@ fn allowance(
         }
     }
     let directory = shared.directory();
-    let rooms = directory.lane_rooms(id, &turn.lane);
-    let labels = rooms.iter().map(|room| (room.id.clone(), label(room, persona, &turn.lane))).collect();
-    let mut rooms = reply::rooms_of(&turn.lane, id, rooms, &labels);
-    let of_mail = batch.deliveries.iter().map(|delivery| &delivery.room);
-    let closed: BTreeSet<OwnedRoomId> = of_mail.filter(|room| !rooms.contains_key(*room)).cloned().collect();
-    for room in &closed {
-        let known = directory.room(room).map(|known| label(known, persona, &turn.lane));
-        rooms.insert(room.clone(), known.into_iter().collect());
-    }
+    let named = |room: &Room| Some(label(room, persona, &turn.lane));
+    let mut rooms =
+        reply::Rooms::new(&turn.lane, id, directory.rooms_of(id), &shared.config.registers, named);
+    let closed = rooms.take_closed(&batch, |room| directory.room(room).and_then(named));
     let (trim_over, whole) = trimming(shared, id, &batch)?;
     let tight = turn.troubles.tight;
     let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
-    Ok((Allowance { memories, parts, ..reply::allowance(&batch, rooms, heard) }, closed))
+    Ok((reply::allowance(&batch, rooms, heard).with(memories, parts), closed))
 }

@@ -288,6 +288,24 @@ pub struct Register {
     pub wakes: Option<Wakes>,
     /// Whether a bare name addresses.
     pub names_address: Option<bool>,
+    /// Where answers stand.
+    pub reply: Option<ReplyIn>,
+    /// The registers whose mail lets her speak there, too.
+    pub speak_from: Option<Vec<String>>,
+    /// Whether direct chats may be among them.
+    pub allow_from_dm: Option<bool>,
+}
+
+/// Where answers stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyIn {
+    /// Where it was asked.
+    AsAsked,
+    /// In a thread.
+    Thread,
+    /// In the timeline.
+    Timeline,
 }
 
 /// Which messages of people wake a Persona.

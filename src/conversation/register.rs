@@ -1,4 +1,8 @@
-//! Registers: how a kind of room is spoken in, and what wakes a Persona there.
+//! Registers: how a kind of room is spoken in, what wakes a Persona there, and who may speak into it.
+
+use std::collections::BTreeSet;
+
+use super::ids::{Lane, RegisterName};
 
 /// The register of direct chats; each of them is a lane of its own.
 pub const DM: &str = "dm";
@@ -12,6 +16,10 @@ pub struct Register {
     pub length: String,
     /// What is heeded there.
     pub heed: Heed,
+    /// Where an answer stands.
+    pub reply: ReplyIn,
+    /// Which other lanes may speak there.
+    pub speak_from: SpeakFrom,
 }
 
 /// What of the talk in a room concerns a Persona.
@@ -33,6 +41,52 @@ pub enum Wakes {
     Anyone,
     /// None: what is said waits for whatever else wakes her.
     Nobody,
+}
+
+/// Where an answer stands in a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyIn {
+    /// Where it was asked for: in the thread, or in the timeline.
+    #[default]
+    AsAsked,
+    /// In a thread; what was asked in the timeline becomes the root of one.
+    Thread,
+    /// In the timeline, also where it was asked for in a thread.
+    Timeline,
+}
+
+/// The lanes that may speak into the rooms of a register beside its own: no direct chat unless that is allowed expressly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpeakFrom(BTreeSet<RegisterName>);
+
+/// Direct chats are listed without being allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what is said in direct chats could come up in its rooms")]
+pub struct PrivateLane;
+
+impl SpeakFrom {
+    /// Lists registers; [`DM`] stands for every direct chat.
+    ///
+    /// # Errors
+    /// Direct chats are among them and not allowed.
+    pub fn new(
+        names: impl IntoIterator<Item = RegisterName>,
+        allow_from_dm: bool,
+    ) -> Result<Self, PrivateLane> {
+        let names: BTreeSet<RegisterName> = names.into_iter().collect();
+        let is_private = names.iter().any(|name| name.as_str() == DM);
+        if is_private && !allow_from_dm { Err(PrivateLane) } else { Ok(Self(names)) }
+    }
+
+    /// Whether a lane is among them.
+    pub fn lists(&self, lane: &Lane) -> bool {
+        self.0.contains(&lane.register())
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(RegisterName::as_str)
+    }
 }
 
 impl Register {
@@ -61,13 +115,30 @@ impl Register {
             _ => return None,
         };
         let heed = Heed { wakes: Wakes::Addressed, names_address: true };
-        Some(Self { voice: voice.to_owned(), length: length.to_owned(), heed })
+        Some(Self { voice: voice.to_owned(), length: length.to_owned(), heed, ..Self::default() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_direct_chat_speaks_elsewhere_only_where_that_is_allowed(
+            names in prop::collection::vec(prop::sample::select(vec!["dm", "minds", "swarm"]), 0..4),
+            allowed in any::<bool>(),
+        ) {
+            let names: Vec<RegisterName> = names.into_iter().map(|name| RegisterName(name.into())).collect();
+            let direct = Lane::Direct(ruma::owned_room_id!("!d:hs.test"));
+            let lists = SpeakFrom::new(names.clone(), allowed).map(|from| from.lists(&direct));
+            let has = names.iter().any(|name| name.as_str() == DM);
+            prop_assert_eq!(lists, if has && !allowed { Err(PrivateLane) } else { Ok(has) });
+            prop_assert!(!SpeakFrom::default().lists(&direct));
+        }
+    }
 
     #[test]
     fn every_name_that_is_shipped_has_a_register_with_a_voice() {

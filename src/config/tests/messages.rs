@@ -284,6 +284,22 @@ fn registers_and_rooms_fit() {
     );
     check(
         "[registers.lounge]",
+        "[registers.lounge]\nspeak_from = [\"minds\", \"hall\"]",
+        "DIR/bridge.toml:16: registers.lounge.speak_from[1]: there is no register `hall`; add [registers.hall] with a voice, or name one of: burn, lounge, minds, swarm",
+    );
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nspeak_from = [\"minds\", \"dm\"]",
+        "DIR/bridge.toml:16: registers.lounge.speak_from: what is said in direct chats could come up in its rooms; remove \"dm\" from it, or write allow_from_dm = true beside it",
+    );
+    check("[registers.lounge]", "[registers.lounge]\nspeak_from = [\"dm\"]\nallow_from_dm = true", "fine []");
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nallow_from_dm = true",
+        "DIR/bridge.toml:16: registers.lounge.allow_from_dm: allows what is not asked for; add \"dm\" to speak_from beside it, or remove it",
+    );
+    check(
+        "[registers.lounge]",
         "[registers.lounge]\nwakes = \"everybody\"",
         "DIR/bridge.toml:16: registers.lounge.wakes: `everybody` is not known; write one of: addressed, anyone, nobody",
     );

@@ -85,9 +85,15 @@ fn voices(registers: &BTreeMap<RegisterName, Register>) -> String {
 }
 
 fn voice(name: &str, register: &Register) -> Option<String> {
-    let (voice, length) = (clean::one_line(&register.voice), clean::one_line(&register.length));
-    let length = Some(length).filter(|length| !length.is_empty()).map(|length| format!("Length: {length}."));
-    let told: Vec<String> = Some(voice).filter(|voice| !voice.is_empty()).into_iter().chain(length).collect();
-    let name = if name == DM { "direct rooms".to_owned() } else { clean::one_line(name) };
-    (!told.is_empty()).then(|| format!("- {name}: {}", told.join(" ")))
+    let voice = Some(clean::one_line(&register.voice)).filter(|voice| !voice.is_empty());
+    let length = Some(clean::one_line(&register.length)).filter(|length| !length.is_empty());
+    let length = length.map(|length| format!("Length: {length}."));
+    let from: Vec<String> = register.speak_from.names().map(shown).collect();
+    let from = (!from.is_empty()).then(|| format!("Mail of {} lets you speak here, too.", from.join(", ")));
+    let told: Vec<String> = voice.into_iter().chain(length).chain(from).collect();
+    (!told.is_empty()).then(|| format!("- {}: {}", shown(name), told.join(" ")))
+}
+
+fn shown(register: &str) -> String {
+    if register == DM { "direct rooms".to_owned() } else { clean::one_line(register) }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
 use crate::conversation::ids::{Lane, RegisterName};
 use crate::conversation::memory::{Kept, MemoryNumber, Origin, Task};
-use crate::conversation::register::Register;
+use crate::conversation::register::{Register, SpeakFrom};
 
 /// 2026-10-31 09:20 UTC.
 pub(super) const NOW: u64 = 1_793_438_400_000;
@@ -379,6 +379,11 @@ fn spoken(name: &str, voice: &str, length: &str) -> (RegisterName, Register) {
     (RegisterName(name.into()), register)
 }
 
+fn listening(name: &str, from: &[&str]) -> (RegisterName, Register) {
+    let from = SpeakFrom::new(from.iter().map(|name| RegisterName((*name).to_owned())), true).unwrap();
+    (RegisterName(name.into()), Register { speak_from: from, ..Register::default() })
+}
+
 #[test]
 fn the_system_prompt() {
     let prompt = SystemPrompt {
@@ -391,6 +396,7 @@ fn the_system_prompt() {
             spoken("minds", "Clipped.", "one\nline"),
             spoken("dm", "", "as needed"),
             spoken("mute", "", ""),
+            listening("news", &["dm", "minds"]),
         ]),
     };
     let words = system(&prompt);
@@ -413,6 +419,7 @@ fn the_system_prompt() {
 
     - direct rooms: Length: as needed.
     - minds: Clipped. Length: one line.
+    - news: Mail of direct rooms, minds lets you speak here, too.
     - swarm: warm, unhurried
 
     # Mail

@@ -3,7 +3,9 @@
 use ruma::{OwnedEventId, OwnedRoomId};
 
 use super::decode::{React, Say, decode, label};
+use super::rooms::Open;
 use super::{Act, Allowance, Fault, Target};
+use crate::conversation::register::ReplyIn;
 
 /// The longest reaction key, in bytes.
 const KEY_BYTES: usize = 64;
@@ -11,7 +13,8 @@ const KEY_BYTES: usize = 64;
 /// Reads a reply and turns it into acts: says first, then reactions, each in her order; an empty list is silence.
 ///
 /// A say with nothing to be seen in it is left out, and so is a reaction that stands twice. A say goes into the thread
-/// of the message it answers, else into the one where its room was asked; it quotes only what she says it answers.
+/// of the message it answers, else into the one where its room was asked, unless the room's register wants it elsewhere; it
+/// quotes only what she says it answers.
 ///
 /// # Errors
 /// Not the schema's shape, an unknown room or label, or a room outside the lane's allowance.
@@ -37,17 +40,21 @@ fn speak(say: &Say, allowance: &Allowance) -> Result<Option<Act>, Fault> {
     }
     let named = say.room().map(|name| room(name, allowance)).transpose()?;
     let answered = say.reply_to().map(|given| target(&given, allowance)).transpose()?;
-    let (room, thread) = match (named, answered) {
+    let (room, asked) = match (named, answered) {
         (Some(named), Some(answered)) if named != answered.room => {
             return Err(disagreement(say, answered, allowance));
         }
-        (_, Some(answered)) => (answered.room.clone(), answered.thread.clone()),
+        (_, Some(answered)) => (answered.room.clone(), Some(answered)),
         (Some(named), None) => {
-            let thread = allowance.threads.get(&named).cloned().flatten();
-            (named, thread)
+            let asked = allowance.asked.get(&named);
+            (named, asked)
         }
-        (None, None) => default_place(allowance)?,
+        (None, None) => {
+            let default = default_place(allowance)?;
+            (default.room.clone(), Some(default))
+        }
     };
+    let thread = asked.and_then(|asked| thread(asked, &room, allowance));
     let newest = thread.as_ref().and_then(|root| allowance.newest.get(root)).cloned();
     let reply_to = answered.map(|answered| answered.event.clone());
     Ok(Some(Act::Say { room, text, thread, newest, reply_to }))
@@ -65,19 +72,28 @@ fn react_to(react: &React, allowance: &Allowance) -> Result<Act, Fault> {
     Ok(Act::React { room: answered.room.clone(), event: answered.event.clone(), key: key.to_owned() })
 }
 
-fn default_place(allowance: &Allowance) -> Result<(OwnedRoomId, Option<OwnedEventId>), Fault> {
+fn default_place(allowance: &Allowance) -> Result<&Target, Fault> {
     allowance
         .default
-        .clone()
-        .filter(|(room, _)| allowance.rooms.contains_key(room))
+        .as_ref()
+        .filter(|target| allowance.rooms.contains(&target.room))
         .ok_or_else(|| Fault(format!("say in which room; {}", allowed(allowance))))
+}
+
+/// The thread in which an answer to a message stands, if in one.
+fn thread(asked: &Target, room: &OwnedRoomId, allowance: &Allowance) -> Option<OwnedEventId> {
+    match allowance.rooms.get(room)?.reply {
+        ReplyIn::AsAsked => asked.thread.clone(),
+        ReplyIn::Thread => asked.thread.clone().or_else(|| Some(asked.event.clone())),
+        ReplyIn::Timeline => None,
+    }
 }
 
 fn target<'a>(given: &str, allowance: &'a Allowance) -> Result<&'a Target, Fault> {
     allowance
         .labels
         .get(given)
-        .filter(|target| allowance.rooms.contains_key(&target.room))
+        .filter(|target| allowance.rooms.contains(&target.room))
         .ok_or_else(|| Fault(format!("{given:?} is not the label of a message that you can answer here")))
 }
 
@@ -88,9 +104,8 @@ fn room(name: &str, allowance: &Allowance) -> Result<OwnedRoomId, Fault> {
     }
     let wanted = plain(name);
     let by = |form: fn(&str) -> String| {
-        let bears =
-            |names: &Vec<String>| !wanted.is_empty() && names.iter().any(|other| form(other) == wanted);
-        allowance.rooms.iter().filter(|(_, names)| bears(names)).map(|(id, _)| id).collect::<Vec<_>>()
+        let bears = |open: &Open| !wanted.is_empty() && open.names.iter().any(|other| form(other) == wanted);
+        allowance.rooms.iter().filter(|(_, open)| bears(open)).map(|(id, _)| id).collect::<Vec<_>>()
     };
     let found = Some(by(plain)).filter(|found| !found.is_empty()).unwrap_or_else(|| by(local));
     match found.as_slice() {
@@ -124,13 +139,13 @@ fn disagreement(say: &Say, answered: &Target, allowance: &Allowance) -> Fault {
 }
 
 fn allowed(allowance: &Allowance) -> String {
-    let rooms: Vec<String> = allowance.rooms.keys().map(|room| shown(room, allowance)).collect();
+    let rooms: Vec<String> = allowance.rooms.iter().map(|(room, _)| shown(room, allowance)).collect();
     if rooms.is_empty() { "there is none".to_owned() } else { format!("allowed: {}", rooms.join(", ")) }
 }
 
 /// The room's first name, else its id.
 fn shown(room: &OwnedRoomId, allowance: &Allowance) -> String {
-    let name = allowance.rooms.get(room).and_then(|names| names.first());
+    let name = allowance.rooms.get(room).and_then(|open| open.names.first());
     name.map_or_else(|| room.to_string(), |name| format!("{name:?}"))
 }
 

@@ -1,12 +1,13 @@
 //! From her typed reply to acts.
 //!
 //! A reply is data of a fixed shape, never text to be searched. Where it may go is an [`Allowance`], made from the
-//! turn's lane alone, so that no reply reaches a room of another lane.
+//! turn's lane and the registers alone, so that no reply reaches a room that is not open to the lane.
 
 mod acts;
 mod allowance;
 mod decode;
 mod keeps;
+mod rooms;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,10 @@ use ruma::{OwnedEventId, OwnedRoomId};
 use super::memory::MemoryNumber;
 
 pub use acts::acts;
-pub use allowance::{allowance, rooms_of};
+pub use allowance::allowance;
 pub use decode::labels_in;
 pub use keeps::{Keeps, keeps};
+pub use rooms::Rooms;
 
 /// The version of the reply schema.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -32,23 +34,30 @@ const MAX_MEMORIES: usize = 8;
 /// The most messages of one reply that are to be shown in whole.
 const MAX_SHOWN: usize = 4;
 
-/// Where a turn may speak and what its labels stand for; built from the turn's lane alone.
+/// Where a turn may speak and what its labels stand for; it can only be made by [`allowance()`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Rooms of the lane, with every name she may use for each (label, alias, id).
-    pub rooms: BTreeMap<OwnedRoomId, Vec<String>>,
+    /// The rooms that are open to it.
+    rooms: Rooms,
     /// Labels (`m12`) within the lane.
-    pub labels: BTreeMap<String, Target>,
-    /// Where a say without a room goes, and the thread it was asked in.
-    pub default: Option<(OwnedRoomId, Option<OwnedEventId>)>,
-    /// For each room, the thread in which its newest addressed message stands, if in one.
-    pub threads: BTreeMap<OwnedRoomId, Option<OwnedEventId>>,
+    labels: BTreeMap<String, Target>,
+    /// The message that a say without a room answers.
+    default: Option<Target>,
+    /// For each room, its newest addressed message.
+    asked: BTreeMap<OwnedRoomId, Target>,
     /// For each thread of the batch (by its root), its newest message.
-    pub newest: BTreeMap<OwnedEventId, OwnedEventId>,
+    newest: BTreeMap<OwnedEventId, OwnedEventId>,
     /// The memories that were worded in the lane.
-    pub memories: BTreeSet<MemoryNumber>,
+    memories: BTreeSet<MemoryNumber>,
     /// The messages of the turn that were shown in part.
-    pub parts: BTreeSet<String>,
+    parts: BTreeSet<String>,
+}
+
+impl Allowance {
+    /// With the memories that were worded in the lane, and the messages of the turn that were shown in part.
+    pub fn with(self, memories: BTreeSet<MemoryNumber>, parts: BTreeSet<String>) -> Self {
+        Self { memories, parts, ..self }
+    }
 }
 
 /// A message that a label stands for.

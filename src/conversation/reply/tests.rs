@@ -2,28 +2,26 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
-use crate::conversation::ids::{Lane, Millis, PersonaId, RegisterName};
-use crate::conversation::room::{Room, Seat};
+use crate::conversation::register::ReplyIn;
 
-fn room(name: &str) -> OwnedRoomId {
+pub(super) fn room(name: &str) -> OwnedRoomId {
     OwnedRoomId::try_from(format!("!{name}:hs.test")).unwrap()
 }
 
-fn event(name: &str) -> OwnedEventId {
+pub(super) fn event(name: &str) -> OwnedEventId {
     OwnedEventId::try_from(format!("${name}")).unwrap()
 }
 
-fn target(of: &str, name: &str, thread: Option<&str>) -> Target {
+pub(super) fn target(of: &str, name: &str, thread: Option<&str>) -> Target {
     Target { room: room(of), event: event(name), thread: thread.map(event) }
 }
 
 /// Two rooms of a register; m1 (in a thread) and m2 in swarm, m3 in burn; asked in m1.
 pub(super) fn two_rooms() -> Allowance {
     Allowance {
-        rooms: BTreeMap::from([
-            (room("swarm"), vec!["#swarm:hs.test".into()]),
-            (room("burn"), vec!["Burn Pit".into(), "#burn:hs.test".into()]),
+        rooms: Rooms::from([
+            (room("swarm"), vec!["#swarm:hs.test".into()], ReplyIn::AsAsked),
+            (room("burn"), vec!["Burn Pit".into(), "#burn:hs.test".into()], ReplyIn::AsAsked),
         ]),
         labels: BTreeMap::from([
             ("m1".into(), target("swarm", "e1", Some("root"))),
@@ -31,8 +29,8 @@ pub(super) fn two_rooms() -> Allowance {
             ("m3".into(), target("burn", "e3", None)),
             ("m9".into(), target("secret", "e9", None)),
         ]),
-        default: Some((room("swarm"), Some(event("root")))),
-        threads: BTreeMap::from([(room("swarm"), Some(event("root")))]),
+        default: Some(target("swarm", "e1", Some("root"))),
+        asked: BTreeMap::from([(room("swarm"), target("swarm", "e1", Some("root")))]),
         newest: BTreeMap::from([(event("root"), event("e7"))]),
         memories: BTreeSet::from([MemoryNumber(3)]),
         parts: BTreeSet::from(["m2".to_owned()]),
@@ -40,7 +38,7 @@ pub(super) fn two_rooms() -> Allowance {
 }
 
 /// Acts in short: `swarm/root re e1: text`, `burn e3 👍`.
-fn summary(acts: &[Act]) -> String {
+pub(super) fn summary(acts: &[Act]) -> String {
     let of = |room: &OwnedRoomId| room.as_str()[1..].split(':').next().unwrap().to_owned();
     let show = |act: &Act| match act {
         Act::Say { room, text, thread, newest, reply_to } => {
@@ -64,7 +62,7 @@ fn check(reply: Value, expect: &str) {
     assert_eq!(shown, expect, "{reply}");
 }
 
-fn say(say: Value) -> Value {
+pub(super) fn say(say: Value) -> Value {
     json!({"say": [say], "react": []})
 }
 
@@ -131,7 +129,10 @@ fn other_rooms_are_refused_by_name() {
 #[test]
 fn a_name_of_two_rooms_is_refused() {
     let mut twins = two_rooms();
-    twins.rooms.insert(room("third"), vec!["burn pit".into(), "#burn:elsewhere.test".into()]);
+    twins.rooms = Rooms::from([
+        (room("burn"), vec!["Burn Pit".into(), "#burn:hs.test".into()], ReplyIn::AsAsked),
+        (room("third"), vec!["burn pit".into(), "#burn:elsewhere.test".into()], ReplyIn::AsAsked),
+    ]);
     for (name, expect) in [("Burn Pit", Err(())), ("burn", Err(())), ("#burn:elsewhere.test", Ok("third: x"))]
     {
         let reply = say(json!({"text": "x", "room": name})).to_string();
@@ -149,6 +150,36 @@ fn an_answer_goes_to_the_room_and_thread_of_what_it_answers() {
     check(say(json!({"text": "x", "reply_to": "m3"})), "burn re e3: x");
     check(say(json!({"text": "x", "reply_to": " M3 "})), "burn re e3: x");
     check(say(json!({"text": "x", "reply_to": "m3", "room": "burn"})), "burn re e3: x");
+}
+
+#[test]
+fn a_register_says_where_answers_stand() {
+    let shown = |reply_in: ReplyIn, of: Value| {
+        let mut allowance = two_rooms();
+        allowance.rooms = Rooms::from([
+            (room("swarm"), vec!["#swarm:hs.test".into()], reply_in),
+            (room("burn"), vec!["#burn:hs.test".into()], reply_in),
+        ]);
+        allowance.newest.insert(event("e2"), event("e2"));
+        allowance.newest.insert(event("e3"), event("e3"));
+        summary(&acts(&say(of).to_string(), &allowance).unwrap())
+    };
+    for (of, as_asked, thread, timeline) in [
+        (json!({"text": "x"}), "swarm/root: x", "swarm/root: x", "swarm: x"),
+        (
+            json!({"text": "x", "reply_to": "m1"}),
+            "swarm/root re e1: x",
+            "swarm/root re e1: x",
+            "swarm re e1: x",
+        ),
+        (json!({"text": "x", "reply_to": "m2"}), "swarm re e2: x", "swarm/e2 re e2: x", "swarm re e2: x"),
+        (json!({"text": "x", "reply_to": "m3"}), "burn re e3: x", "burn/e3 re e3: x", "burn re e3: x"),
+        (json!({"text": "x", "room": "burn"}), "burn: x", "burn: x", "burn: x"),
+    ] {
+        assert_eq!(shown(ReplyIn::AsAsked, of.clone()), as_asked);
+        assert_eq!(shown(ReplyIn::Thread, of.clone()), thread);
+        assert_eq!(shown(ReplyIn::Timeline, of), timeline);
+    }
 }
 
 #[test]
@@ -220,7 +251,7 @@ fn without_a_default_she_must_name_a_room() {
     nowhere.default = None;
     let fault = acts(&say(json!({"text": "x"})).to_string(), &nowhere).unwrap_err();
     assert_eq!(fault.0, "say in which room; allowed: \"Burn Pit\", \"#swarm:hs.test\"");
-    nowhere.default = Some((room("secret"), None));
+    nowhere.default = Some(target("secret", "e9", None));
     assert!(acts(&say(json!({"text": "x"})).to_string(), &nowhere).is_err());
     let fault = acts(&say(json!({"text": "x"})).to_string(), &Allowance::default()).unwrap_err();
     assert_eq!(fault.0, "say in which room; there is none");
@@ -401,7 +432,7 @@ proptest! {
                     (room, Some(event))
                 }
             };
-            prop_assert!(allowance.rooms.contains_key(room), "{:?}", act);
+            prop_assert!(allowance.rooms.contains(room), "{:?}", act);
             if let Some(event) = event {
                 prop_assert!(allowance.labels.values().any(|t| t.event == *event && t.room == *room), "{:?}", act);
             }
@@ -432,154 +463,4 @@ proptest! {
             prop_assert!(line.chars().count() <= 400 && !controls);
         }
     }
-}
-
-// The allowance.
-
-fn register(name: &str) -> Lane {
-    Lane::Register(RegisterName(name.into()))
-}
-
-fn delivery(seq: u64, lane: &Lane, of: &str) -> Delivery {
-    Delivery {
-        seq,
-        lane: lane.clone(),
-        room: room(of),
-        sender: ruma::user_id!("@alice:hs.test").to_owned(),
-        sender_name: None,
-        event: event(&format!("e{seq}")),
-        kind: DeliveryKind::Text,
-        text: "x".into(),
-        thread: None,
-        reply_to: None,
-        addressed: false,
-        wakes: false,
-        late: false,
-        said: Millis(0),
-        heard: Millis(0),
-    }
-}
-
-fn names(rooms: &[&str]) -> BTreeMap<OwnedRoomId, Vec<String>> {
-    rooms.iter().map(|name| (room(name), vec![format!("#{name}:hs.test")])).collect()
-}
-
-#[test]
-fn an_allowance_knows_the_batch_and_where_it_was_asked() {
-    let lane = register("swarm");
-    let deliveries = vec![
-        Delivery { addressed: true, thread: Some(event("root")), ..delivery(1, &lane, "swarm") },
-        Delivery { addressed: true, ..delivery(2, &lane, "burn") },
-        Delivery { thread: Some(event("other")), ..delivery(3, &lane, "burn") },
-        Delivery { kind: DeliveryKind::Edit(event("old")), ..delivery(4, &lane, "burn") },
-        Delivery { kind: DeliveryKind::Redaction(event("old")), ..delivery(5, &lane, "burn") },
-        Delivery { kind: DeliveryKind::Withdrawn, addressed: true, ..delivery(6, &lane, "swarm") },
-        delivery(7, &lane, "left"),
-    ];
-    let batch = Batch::new(lane, deliveries).unwrap();
-    let built = allowance(&batch, names(&["swarm", "burn"]), []);
-    let expect = Allowance {
-        rooms: names(&["swarm", "burn"]),
-        labels: BTreeMap::from([
-            ("m1".into(), target("swarm", "e1", Some("root"))),
-            ("m2".into(), target("burn", "e2", None)),
-            ("m3".into(), target("burn", "e3", Some("other"))),
-            ("m4".into(), target("burn", "old", None)),
-        ]),
-        default: Some((room("burn"), None)),
-        threads: BTreeMap::from([(room("swarm"), Some(event("root"))), (room("burn"), None)]),
-        newest: BTreeMap::from([(event("other"), event("e3")), (event("root"), event("e1"))]),
-        ..Allowance::default()
-    };
-    assert_eq!(built, expect);
-}
-
-#[test]
-fn the_newest_addressed_message_sets_the_thread_of_its_room() {
-    let lane = register("swarm");
-    let asked = |seq, thread: Option<&str>| Delivery {
-        addressed: true,
-        thread: thread.map(event),
-        ..delivery(seq, &lane, "swarm")
-    };
-    for (first, second) in [(Some("a"), None), (None, Some("a")), (Some("a"), Some("b"))] {
-        let batch = Batch::new(lane.clone(), vec![asked(1, first), asked(2, second)]).unwrap();
-        let built = allowance(&batch, names(&["swarm"]), []);
-        assert_eq!(built.threads[&room("swarm")], second.map(event));
-        assert_eq!(built.default, Some((room("swarm"), second.map(event))));
-        let newest = |root: &str| built.newest.get(&event(root)).cloned();
-        assert_eq!(second.and_then(newest), second.map(|_| event("e2")));
-    }
-}
-
-#[test]
-fn where_nothing_is_addressed_the_newest_message_is_the_default() {
-    let lane = register("swarm");
-    let batch =
-        Batch::new(lane.clone(), vec![delivery(1, &lane, "swarm"), delivery(2, &lane, "burn")]).unwrap();
-    assert_eq!(allowance(&batch, names(&["swarm", "burn"]), []).default, Some((room("burn"), None)));
-    assert_eq!(allowance(&batch, names(&["swarm"]), []).default, None);
-    let empty = Batch::new(lane, Vec::new()).unwrap();
-    assert_eq!(allowance(&empty, names(&["swarm"]), []).default, None);
-}
-
-#[test]
-fn earlier_labels_count_only_in_their_lane_and_its_rooms() {
-    let lane = register("swarm");
-    let batch = Batch::new(lane.clone(), vec![delivery(20, &lane, "swarm")]).unwrap();
-    let heard = [
-        ("m1".to_owned(), lane.clone(), target("swarm", "a", None)),
-        ("m2".to_owned(), register("minds"), target("swarm", "b", None)),
-        ("m3".to_owned(), lane.clone(), target("elsewhere", "c", None)),
-        ("m4".to_owned(), Lane::Direct(room("swarm")), target("swarm", "d", None)),
-        ("m20".to_owned(), lane, target("swarm", "stale", None)),
-    ];
-    let built = allowance(&batch, names(&["swarm"]), heard);
-    assert_eq!(built.labels.keys().collect::<Vec<_>>(), ["m1", "m20"]);
-    assert_eq!(built.labels["m20"].event, event("e20"));
-}
-
-#[test]
-fn a_direct_lane_allows_its_own_room_alone() {
-    let lane = Lane::Direct(room("dm"));
-    let batch = Batch::new(lane.clone(), vec![delivery(1, &lane, "dm")]).unwrap();
-    let heard = [("m0".to_owned(), lane, target("swarm", "a", None))];
-    let built = allowance(&batch, names(&["dm", "swarm"]), heard);
-    assert_eq!(built.rooms, names(&["dm"]));
-    assert_eq!(built.labels.keys().collect::<Vec<_>>(), ["m1"]);
-}
-
-#[test]
-fn the_rooms_of_a_lane_are_those_she_hears_in_it_unencrypted() {
-    let eir = PersonaId("eir".into());
-    let made = |name: &str, lane: Lane, encrypted: bool| Room {
-        id: room(name),
-        alias: (name != "dm").then(|| format!("#{name}:hs.test")),
-        encrypted,
-        seats: BTreeMap::from([(eir.clone(), Seat { lane, heed: crate::conversation::Heed::default() })]),
-        members: BTreeMap::new(),
-    };
-    let rooms = [
-        made("swarm", register("swarm"), false),
-        made("burn", register("swarm"), false),
-        made("minds", register("minds"), false),
-        made("sealed", register("swarm"), true),
-        made("dm", Lane::Direct(room("dm")), false),
-        Room { seats: BTreeMap::new(), ..made("left", register("swarm"), false) },
-    ];
-    let labels =
-        BTreeMap::from([(room("burn"), "Burn Pit".to_owned()), (room("dm"), "dm with Alice".to_owned())]);
-    let of = |lane: &Lane| rooms_of(lane, &eir, &rooms, &labels);
-    assert_eq!(
-        of(&register("swarm")),
-        BTreeMap::from([
-            (room("swarm"), vec!["#swarm:hs.test".to_owned()]),
-            (room("burn"), vec!["Burn Pit".to_owned(), "#burn:hs.test".to_owned()]),
-        ])
-    );
-    assert_eq!(
-        of(&Lane::Direct(room("dm"))),
-        BTreeMap::from([(room("dm"), vec!["dm with Alice".to_owned()])])
-    );
-    assert!(rooms_of(&register("swarm"), &PersonaId("rune".into()), &rooms, &labels).is_empty());
 }
