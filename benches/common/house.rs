@@ -1,6 +1,6 @@
 //! A whole bridge in this process: the real store, ear and mouth on loopback sockets, a homeserver in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -140,6 +140,7 @@ fn config(personas: usize, mind: Mind) -> Config {
             "#persona_swarm:hs.test".parse().expect("an alias"),
             RoomKind::Register(swarm),
         )]),
+        addressed_only: BTreeSet::new(),
         default_register: None,
         dm_memories: Default::default(),
         trim_over: usize::MAX,

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
 use super::start_line::Start;
+use super::threads::Threads;
 use super::{BridgeError, Config, RoomKind};
 use crate::conversation::{
-    Content, Event, Heed, Lane, Membership, Millis, Permissions, Persona, PersonaId, RegisterName, Room, Seat,
+    Content, Event, Heed, Lane, Listen, Membership, Millis, Permissions, Persona, PersonaId, RegisterName,
+    Room, Seat,
 };
 use crate::store::{RoomRow, SeatRow, StartLine, Store};
 
@@ -20,6 +22,9 @@ pub(crate) struct Directory {
     rooms: BTreeMap<OwnedRoomId, Known>,
     configured: BTreeMap<OwnedRoomId, Lane>,
     heeds: BTreeMap<RegisterName, Heed>,
+    /// Aliases of rooms in which only what is addressed becomes mail.
+    addressed_only: BTreeSet<String>,
+    threads: Threads,
 }
 
 #[derive(Debug)]
@@ -47,6 +52,8 @@ impl Directory {
             bot: config.bot.clone(),
             rooms: BTreeMap::new(),
             configured: BTreeMap::new(),
+            addressed_only: config.addressed_only.iter().map(ToString::to_string).collect(),
+            threads: Threads::default(),
             heeds: config.registers.iter().map(|(name, register)| (name.clone(), register.heed)).collect(),
         };
         for row in store.rooms()? {
@@ -61,8 +68,8 @@ impl Directory {
         if let Some(kind) = kind {
             self.configured.insert(room.clone(), kind.lane(&room));
         }
+        self.name(&room, alias);
         let known = self.known(&room);
-        known.room.alias = alias;
         known.room.encrypted = encrypted;
         known.room.members = members.into_iter().collect();
         known.out = out;
@@ -77,6 +84,7 @@ impl Directory {
                 id: room.clone(),
                 alias: None,
                 encrypted: false,
+                listen: Listen::All,
                 seats: BTreeMap::new(),
                 members: BTreeMap::new(),
             },
@@ -122,7 +130,19 @@ impl Directory {
     /// Ties an alias of the config to its room.
     pub(crate) fn configure(&mut self, room: &OwnedRoomId, alias: &str, kind: &RoomKind) {
         self.configured.insert(room.clone(), kind.lane(room));
-        self.known(room).room.alias = Some(alias.to_owned());
+        self.name(room, Some(alias.to_owned()));
+    }
+
+    fn name(&mut self, room: &OwnedRoomId, alias: Option<String>) {
+        let is_named = alias.as_ref().is_some_and(|alias| self.addressed_only.contains(alias));
+        let known = self.known(room);
+        known.room.alias = alias;
+        known.room.listen = if is_named { Listen::Addressed } else { Listen::All };
+    }
+
+    /// What was just heard of whom threads ask, and is not in the store yet.
+    pub(crate) fn threads(&mut self) -> &mut Threads {
+        &mut self.threads
     }
 
     /// The rooms known by an alias in which a Persona has a seat, or had one.

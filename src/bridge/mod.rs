@@ -1,6 +1,6 @@
 //! The shell: carries out what the pure core decides. The only user of clocks, random ids and spawned tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
@@ -29,6 +29,8 @@ pub struct Config {
     pub registers: BTreeMap<RegisterName, Register>,
     /// Configured rooms, by alias.
     pub rooms: BTreeMap<OwnedRoomAliasId, RoomKind>,
+    /// Those of them in which only what is addressed becomes mail.
+    pub addressed_only: BTreeSet<OwnedRoomAliasId>,
     /// The register of rooms that are neither configured nor direct.
     pub default_register: Option<RegisterName>,
     /// Who may do what.
@@ -139,6 +141,7 @@ mod spend;
 mod start_line;
 pub mod states;
 mod tally;
+mod threads;
 mod translate;
 mod turn;
 mod watched;

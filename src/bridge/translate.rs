@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::BridgeError;
 use super::directory::Directory;
 use super::encryption;
 use super::shared::{InviteWork, Poke, Shared};
 use crate::conversation::about_me;
-use crate::conversation::address::{Hearing, Known, OWN, hear};
+use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
 use crate::store::{Arrival, Effect, SeatRow, StartLine};
@@ -132,19 +132,22 @@ fn said(
     effects: &mut Effects,
 ) -> Result<Vec<Effect>, BridgeError> {
     let mut out = echo(shared, event);
-    let answers = answered_persona(shared, event)?;
-    let directory = shared.directory();
+    let answers = answered_user(shared, event)?;
+    let asked = asked_in_thread(shared, event)?;
+    let mut directory = shared.directory();
     let Some(room) = directory.room(&event.room) else { return Ok(out) };
     let known = Known {
         personas: &directory.personas,
         permissions: &directory.permissions,
         bot: &directory.bot,
-        answers: answers.as_ref(),
+        answers: answers.as_deref(),
+        asked: &asked,
         now: shared.clock.now(),
         late: path == Path::ReadBack,
     };
     // What is read back is hers from her start line on; what is pushed is newer than that.
     let is_hers = |persona: &PersonaId| path != Path::ReadBack || directory.has_passed(persona, &event.room);
+    let asks = asks(event, room, known);
     match hear(event, room, known) {
         Hearing::Mail(mut mail) => {
             mail.retain(|(persona, _)| is_hers(persona));
@@ -165,13 +168,31 @@ fn said(
             shared.tally.unheard(why, u64::from(why != OWN));
         }
     }
+    if let Some((root, personas)) = asks {
+        directory.threads().ask(root.clone(), personas.clone());
+        out.push(Effect::Asks(root, personas));
+    }
     Ok(out)
 }
 
-fn answered_persona(shared: &Shared, event: &Event) -> Result<Option<PersonaId>, BridgeError> {
+/// Who said what a message answers, where it is known: one of us, or somebody whom a Persona heard.
+fn answered_user(shared: &Shared, event: &Event) -> Result<Option<OwnedUserId>, BridgeError> {
     let Content::Message(Message { reply_to: Some(reply_to), .. }) = &event.content else { return Ok(None) };
-    let Some(sender) = shared.store.sent_by(reply_to)? else { return Ok(None) };
-    Ok(shared.directory().persona(&sender).map(|persona| persona.id.clone()))
+    if let Some(sender) = shared.store.sent_by(reply_to)? {
+        return Ok(Some(sender));
+    }
+    Ok(shared.store.said_by(reply_to)?)
+}
+
+/// Whom the thread of a message asked last.
+fn asked_in_thread(shared: &Shared, event: &Event) -> Result<BTreeSet<PersonaId>, BridgeError> {
+    let Content::Message(Message { thread: Some(root), .. }) = &event.content else {
+        return Ok(BTreeSet::new());
+    };
+    match shared.directory().threads().asked(root) {
+        Some(asked) => Ok(asked),
+        None => Ok(shared.store.asked(root)?),
+    }
 }
 
 fn member_changed(

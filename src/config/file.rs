@@ -288,6 +288,8 @@ pub struct Register {
     pub wakes: Option<Wakes>,
     /// Whether a bare name addresses.
     pub names_address: Option<bool>,
+    /// Whether a mention of the whole room addresses.
+    pub room_mention: Option<bool>,
     /// Where answers stand.
     pub reply: Option<ReplyIn>,
     /// The registers whose mail lets her speak there, too.
@@ -330,6 +332,19 @@ pub struct Room {
     pub register: Option<String>,
     /// The id of the Persona for whom it is a direct chat.
     pub direct: Option<String>,
+    /// What of its talk becomes mail.
+    pub listen: Option<Listen>,
+}
+
+/// What of a room's talk becomes mail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Listen {
+    /// All of it.
+    #[default]
+    All,
+    /// What is addressed to a Persona.
+    Addressed,
 }
 
 /// `[[personas]]`

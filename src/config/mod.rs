@@ -154,6 +154,7 @@ impl Loaded {
         let default_register = talk::default_register(file, &mut reading);
         let registers = registers::registers(file, &mut reading);
         let rooms = talk::rooms(file, &mut reading);
+        let addressed_only = talk::addressed_only(file, &mut reading);
         let personas = personas::personas(file, &mut reading, homeserver.as_ref().zip(appservice.as_ref()));
         let permissions = talk::permissions(file, &mut reading);
         let bot = homeserver.as_ref().zip(appservice.as_ref()).and_then(|(h, a)| bot(h, &a.bot));
@@ -170,6 +171,7 @@ impl Loaded {
             personas,
             registers,
             rooms,
+            addressed_only,
             default_register,
             permissions,
             dm_memories: talk::dm_memories(file),

@@ -35,11 +35,15 @@ fn register(file: &File, name: &str, written: &file::Register, reading: &mut Rea
     }
     let speak_from = speak_from(file, &key, written, reading);
     let base = shipped.unwrap_or_default();
-    let names_address = written.names_address.unwrap_or(base.heed.names_address);
+    let heed = Heed {
+        wakes: written.wakes.map_or(base.heed.wakes, wakes),
+        names_address: written.names_address.unwrap_or(base.heed.names_address),
+        room_mention: written.room_mention.unwrap_or(base.heed.room_mention),
+    };
     Register {
         voice: written.voice.clone().unwrap_or(base.voice),
         length: written.length.clone().unwrap_or(base.length),
-        heed: Heed { wakes: written.wakes.map_or(base.heed.wakes, wakes), names_address },
+        heed,
         reply: written.reply.map_or(base.reply, reply_in),
         speak_from,
     }

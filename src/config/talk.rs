@@ -1,6 +1,6 @@
 //! `[talk]`, `[memory]`, `[[rooms]]` and `[permissions]`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ruma::{OwnedRoomAliasId, RoomAliasId, ServerName, UserId};
@@ -55,6 +55,22 @@ pub(super) fn rooms(file: &File, reading: &mut Reading<'_>) -> BTreeMap<OwnedRoo
         }
     }
     rooms
+}
+
+/// The rooms in which only what is addressed becomes mail.
+pub(super) fn addressed_only(file: &File, reading: &mut Reading<'_>) -> BTreeSet<OwnedRoomAliasId> {
+    let mut aliases = BTreeSet::new();
+    for (index, room) in file.rooms.iter().enumerate() {
+        if room.listen.unwrap_or_default() == file::Listen::All {
+            continue;
+        }
+        if room.direct.is_some() {
+            let remedy = "remove it: all that is said in a direct chat is addressed";
+            reading.fail(&format!("rooms[{index}].listen"), "says nothing in a direct chat", remedy);
+        }
+        aliases.extend(room.alias.as_ref().and_then(|alias| RoomAliasId::parse(alias).ok()));
+    }
+    aliases
 }
 
 fn room_kind(file: &File, reading: &mut Reading<'_>, key: &str, room: &file::Room) -> Option<RoomKind> {

@@ -107,6 +107,7 @@ mod tests {
             reply_to: None,
             edits: None,
             mentions: mentions.iter().map(|user| (*user).to_owned()).collect(),
+            mentions_room: false,
         };
         Event {
             id: event_id!("$q").to_owned(),

@@ -59,6 +59,8 @@ pub struct Message {
     pub edits: Option<OwnedEventId>,
     /// `m.mentions.user_ids`.
     pub mentions: Vec<OwnedUserId>,
+    /// `m.mentions.room`: everybody in the room.
+    pub mentions_room: bool,
 }
 
 /// The kinds of message that are told apart.

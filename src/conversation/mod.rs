@@ -21,5 +21,5 @@ pub use event::{Content, Event, Member, Membership, Message, MessageKind};
 pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
 pub use memory::{Kept, Memory, MemoryNumber, Origin, Salience, Task};
 pub use permission::{Level, Permissions};
-pub use register::{DM, Heed, Register, ReplyIn, SpeakFrom, Wakes};
+pub use register::{DM, Heed, Listen, Register, ReplyIn, SpeakFrom, Wakes};
 pub use room::{Persona, Room, Seat};

@@ -29,6 +29,18 @@ pub struct Heed {
     pub wakes: Wakes,
     /// Whether her bare name addresses her.
     pub names_address: bool,
+    /// Whether `@room` addresses her.
+    pub room_mention: bool,
+}
+
+/// What of the talk in a room becomes mail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listen {
+    /// All of it.
+    #[default]
+    All,
+    /// What is addressed to her.
+    Addressed,
 }
 
 /// Which messages of people wake a Persona.
@@ -114,7 +126,7 @@ impl Register {
             ),
             _ => return None,
         };
-        let heed = Heed { wakes: Wakes::Addressed, names_address: true };
+        let heed = Heed { names_address: true, ..Heed::default() };
         Some(Self { voice: voice.to_owned(), length: length.to_owned(), heed, ..Self::default() })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::ids::{Lane, PersonaId};
-use super::register::Heed;
+use super::register::{Heed, Listen};
 
 /// A Persona as others see her.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Room {
     pub alias: Option<String>,
     /// Whether `m.room.encryption` was seen.
     pub encrypted: bool,
+    /// What of the talk in it becomes mail.
+    pub listen: Listen,
     /// The Personas joined to it and the lane each hears it in.
     pub seats: BTreeMap<PersonaId, Seat>,
     /// Joined members and their display names.

@@ -179,6 +179,14 @@ impl Store {
     pub fn number_of(&self, persona: &PersonaId, event: &OwnedEventId) -> Result<Option<u64>> {
         self.read(|view| Ok(inbox::event(view, event)?.heard.get(persona.as_str()).copied()))
     }
+    /// Who said an event that some Persona heard.
+    pub fn said_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {
+        self.read(|view| inbox::said_by(view, event))
+    }
+    /// Whom the thread with that root asked last.
+    pub fn asked(&self, root: &OwnedEventId) -> Result<BTreeSet<PersonaId>> {
+        self.read(|view| Ok(inbox::event(view, root)?.asked.into_iter().map(PersonaId).collect()))
+    }
     /// The open turn and session of a Persona.
     pub fn standing(&self, persona: &PersonaId) -> Result<Standing> {
         self.read(|view| Ok((turns::open(view, persona)?, sessions::session(view, persona)?)))

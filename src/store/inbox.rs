@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ruma::OwnedEventId;
+use ruma::{OwnedEventId, OwnedUserId};
 use sled::IVec;
 
 use super::base::View;
@@ -65,7 +65,9 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             Effect::Deliver(persona, delivery) if delivery.event == id => {
                 number(tx, &mut known, &persona, delivery)?;
             }
+            Effect::Asks(root, personas) if root == id => known.asked = names(personas),
             effect @ (Effect::Deliver(..)
+            | Effect::Asks(..)
             | Effect::Redact { .. }
             | Effect::DeliverEdit(..)
             | Effect::Member { .. }
@@ -93,6 +95,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
 fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Millis) -> Result<()> {
     match effect {
         Effect::Deliver(persona, delivery) => deliver(tx, &persona, delivery),
+        Effect::Asks(root, personas) => asks(tx, &root, personas),
         Effect::Redact { redacts, notice } => redact::redact(tx, &redacts, &notice, now),
         Effect::DeliverEdit(persona, edits, delivery) => deliver_edit(tx, &persona, &edits, delivery),
         Effect::Member { room, user, name, joined, at } => rooms::member(tx, &room, &user, name, joined, at),
@@ -103,6 +106,20 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Ask(question) => memories::ask(tx, &question),
         Effect::Once { key, says } => outbox::once(tx, &key, says, now).map(drop),
     }
+}
+
+/// Writes down whom a thread asks, where its root came in: what is kept of it is forgotten with that.
+fn asks(tx: &mut Tx<'_>, root: &OwnedEventId, personas: BTreeSet<PersonaId>) -> Result<()> {
+    let mut known = event(tx, root)?;
+    if known.at.is_none() {
+        return Ok(());
+    }
+    known.asked = names(personas);
+    tx.put(Table::Events, root.as_bytes(), &known)
+}
+
+fn names(personas: BTreeSet<PersonaId>) -> BTreeSet<String> {
+    personas.into_iter().map(|persona| persona.0).collect()
 }
 
 /// Numbers a delivery and writes it down, unless she heard the event before or it was taken back before it came.
@@ -157,6 +174,12 @@ pub(super) fn label<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Result<
         return Ok(Some(mail.label()));
     }
     from.record(Table::Heard, &place)
+}
+
+/// Who said an event that some Persona heard.
+pub(super) fn said_by<R: Read>(from: &R, id: &OwnedEventId) -> Result<Option<OwnedUserId>> {
+    let Some((persona, seq)) = event(from, id)?.heard.into_iter().next() else { return Ok(None) };
+    Ok(label(from, &PersonaId(persona), seq)?.map(|label| label.sender))
 }
 
 /// A delivery in full.
@@ -269,7 +292,10 @@ pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Mi
             continue;
         }
         let Some(mut event) = tx.record::<EventForm>(table, key)? else { continue };
-        forgotten += u64::from(event.at.take_if(|at| *at < before.0).is_some());
+        if event.at.take_if(|at| *at < before.0).is_some() {
+            forgotten += 1;
+            event.asked.clear();
+        }
         event.redacted.retain(|_, at| *at >= before.0);
         if event == EventForm::default() { tx.remove(table, key)? } else { tx.put(table, key, &event)? }
     }

@@ -101,6 +101,8 @@ pub enum Effect {
         /// `origin_server_ts` of the change.
         at: Millis,
     },
+    /// Whom the thread with that root asks from now on.
+    Asks(OwnedEventId, BTreeSet<PersonaId>),
     /// The room is encrypted from now on.
     Encrypted(OwnedRoomId),
     /// The echo of something we sent: the outbox row is settled, the event id kept.

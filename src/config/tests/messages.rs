@@ -299,6 +299,11 @@ fn registers_and_rooms_fit() {
         "DIR/bridge.toml:16: registers.lounge.allow_from_dm: allows what is not asked for; add \"dm\" to speak_from beside it, or remove it",
     );
     check(
+        "[[personas]]",
+        "[[rooms]]\nalias = \"#persona_den:hs.test\"\ndirect = \"eir\"\nlisten = \"addressed\"\n\n[[personas]]",
+        "DIR/bridge.toml:25: rooms[1].listen: says nothing in a direct chat; remove it: all that is said in a direct chat is addressed",
+    );
+    check(
         "[registers.lounge]",
         "[registers.lounge]\nwakes = \"everybody\"",
         "DIR/bridge.toml:16: registers.lounge.wakes: `everybody` is not known; write one of: addressed, anyone, nobody",

@@ -2,13 +2,15 @@
 
 mod names;
 
+use std::collections::BTreeSet;
+
 use ruma::OwnedEventId;
 
 use super::batch::{Delivery, DeliveryKind};
 use super::event::{Content, Event, Message, MessageKind};
 use super::ids::{Lane, Millis, PersonaId};
 use super::permission::{Level, Permissions};
-use super::register::Wakes;
+use super::register::{Listen, Wakes};
 use super::room::{Persona, Room, Seat};
 
 /// What is known beside the event.
@@ -20,8 +22,10 @@ pub struct Known<'a> {
     pub permissions: &'a Permissions,
     /// The bot and any other user of ours: never mail.
     pub bot: &'a ruma::UserId,
-    /// The sender of the event that this one answers, where it is known to be a Persona of ours.
-    pub answers: Option<&'a PersonaId>,
+    /// The sender of the event that this one answers, where that is known.
+    pub answers: Option<&'a ruma::UserId>,
+    /// Whom the thread that it stands in asked last.
+    pub asked: &'a BTreeSet<PersonaId>,
     /// When it was heard.
     pub now: Millis,
     /// Whether it was found by reading back.
@@ -63,37 +67,89 @@ pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
 }
 
 fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Hearing {
-    let from_persona = known.personas.iter().any(|persona| persona.user == event.sender);
-    if !from_persona && known.permissions.level(&event.sender) == Level::Block {
-        return Hearing::Nothing("blocked");
+    if let Some(why) = unheard(event, room, known) {
+        return Hearing::Nothing(why);
     }
-    if room.encrypted {
-        return Hearing::Nothing("in an encrypted room");
-    }
-    let seated: Vec<_> = seated(room, known.personas).collect();
-    if seated.is_empty() {
-        return Hearing::Nothing("where nobody sits");
-    }
-    let calls = !from_persona && message.kind != MessageKind::Notice;
-    let whom: Vec<_> =
-        seated.iter().map(|(persona, seat)| addresses(message, persona, seat, known)).collect();
-    let anybody = whom.contains(&true) || addresses_others(event, message);
-    let mail: Vec<_> = seated
-        .into_iter()
-        .zip(whom)
-        .filter(|((persona, _), _)| persona.user != event.sender)
-        .map(|((persona, seat), addressed)| {
-            let addressed = calls && addressed;
-            let passing = message.edits.is_none() && !anybody;
-            let wakes = calls && wakes(seat.heed.wakes, addressed, passing);
+    let calls = calls(event, message, known);
+    let to_nobody = called(event, message, room, known) == Called::Nobody;
+    let mut mail: Vec<_> = seated(room, known.personas)
+        .filter(|(persona, _)| persona.user != event.sender)
+        .map(|(persona, seat)| {
+            let is_asked = to_nobody && message.thread.is_some() && known.asked.contains(&persona.id);
+            let is_to_her = is_asked || addresses(message, persona, seat, known);
+            let is_passing = to_nobody && message.edits.is_none();
+            let addressed = calls && is_to_her;
+            let wakes = calls && wakes(seat.heed.wakes, is_to_her, is_passing);
             let delivery = message_delivery(event, message, room, &seat.lane, known);
-            (persona.id.clone(), Delivery { addressed, wakes, ..delivery })
+            (is_to_her, (persona.id.clone(), Delivery { addressed, wakes, ..delivery }))
         })
         .collect();
+    if mail.is_empty() {
+        return Hearing::Nothing(OWN);
+    }
+    if room.listen == Listen::Addressed && message.edits.is_none() {
+        mail.retain(|(is_to_her, _)| *is_to_her);
+    }
+    let mail: Vec<_> = mail.into_iter().map(|(_, mail)| mail).collect();
     match &message.edits {
-        _ if mail.is_empty() => Hearing::Nothing(OWN),
+        _ if mail.is_empty() => Hearing::Nothing("unaddressed"),
         Some(edited) => Hearing::Edit(edited.clone(), mail),
         None => Hearing::Mail(mail),
+    }
+}
+
+/// Why nobody hears a message of a room.
+fn unheard(event: &Event, room: &Room, known: Known<'_>) -> Option<&'static str> {
+    if !is_persona(event, known) && known.permissions.level(&event.sender) == Level::Block {
+        return Some("blocked");
+    }
+    if room.encrypted {
+        return Some("in an encrypted room");
+    }
+    seated(room, known.personas).next().is_none().then_some("where nobody sits")
+}
+
+fn is_persona(event: &Event, known: Known<'_>) -> bool {
+    known.personas.iter().any(|persona| persona.user == event.sender)
+}
+
+/// Whether it can call upon anybody: it is of a person and no notice.
+fn calls(event: &Event, message: &Message, known: Known<'_>) -> bool {
+    !is_persona(event, known) && message.kind != MessageKind::Notice
+}
+
+/// Whom the thread that a message stands in (or begins) asks after it, with the thread's root, if that changes: those it
+/// addresses, where it addresses or answers anybody, else those who were asked before.
+pub fn asks(event: &Event, room: &Room, known: Known<'_>) -> Option<(OwnedEventId, BTreeSet<PersonaId>)> {
+    let Content::Message(message) = &event.content else { return None };
+    if unheard(event, room, known).is_some() || !calls(event, message, known) || message.edits.is_some() {
+        return None;
+    }
+    let Called::Somebody(asked) = called(event, message, room, known) else { return None };
+    let root = message.thread.clone().unwrap_or_else(|| event.id.clone());
+    (asked != *known.asked).then_some((root, asked))
+}
+
+/// To whom a message turns by itself.
+#[derive(Debug, PartialEq, Eq)]
+enum Called {
+    Nobody,
+    /// The Personas among them, but for those who hear the room as a direct chat.
+    Somebody(BTreeSet<PersonaId>),
+}
+
+fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Called {
+    let of_register = seated(room, known.personas).filter(|(_, seat)| matches!(seat.lane, Lane::Register(_)));
+    let asked: BTreeSet<PersonaId> = of_register
+        .filter(|(persona, seat)| addresses(message, persona, seat, known))
+        .map(|(persona, _)| persona.id.clone())
+        .collect();
+    let answers_another = message.reply_to.is_some() && known.answers != Some(&*event.sender);
+    let mentions_another = message.mentions.iter().any(|user| *user != event.sender);
+    if asked.is_empty() && !answers_another && !mentions_another {
+        Called::Nobody
+    } else {
+        Called::Somebody(asked)
     }
 }
 
@@ -118,22 +174,19 @@ fn seated<'a>(
         .filter_map(|(id, seat)| personas.iter().find(|persona| persona.id == *id).map(|found| (found, seat)))
 }
 
+/// Whether a message addresses somebody by itself.
 fn addresses(message: &Message, persona: &Persona, seat: &Seat, known: Known<'_>) -> bool {
     matches!(seat.lane, Lane::Direct(_))
         || message.mentions.contains(&persona.user)
-        || known.answers == Some(&persona.id)
+        || known.answers == Some(&*persona.user)
+        || (seat.heed.room_mention && message.mentions_room)
         || (seat.heed.names_address && names::named(&message.text, persona))
 }
 
-/// Whether it mentions or answers somebody, whoever that is.
-fn addresses_others(event: &Event, message: &Message) -> bool {
-    message.reply_to.is_some() || message.mentions.iter().any(|user| *user != event.sender)
-}
-
-fn wakes(wakes: Wakes, addressed: bool, passing: bool) -> bool {
+fn wakes(wakes: Wakes, addressed: bool, is_passing: bool) -> bool {
     match wakes {
         Wakes::Addressed => addressed,
-        Wakes::Anyone => addressed || passing,
+        Wakes::Anyone => addressed || is_passing,
         Wakes::Nobody => false,
     }
 }

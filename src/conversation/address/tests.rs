@@ -1,11 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use proptest::prelude::*;
 use ruma::{OwnedUserId, owned_event_id, owned_room_id, user_id};
 
 use super::*;
 use crate::conversation::event::{Member, Membership};
 use crate::conversation::ids::{RegisterName, RequestId};
-use crate::conversation::register::{Heed, Wakes};
+use crate::conversation::register::{Heed, Listen, Wakes};
 
 fn persona(id: &str, name: &str) -> Persona {
     Persona { id: PersonaId(id.into()), user: user(&format!("p_{id}")), name: name.into() }
@@ -23,6 +24,10 @@ fn direct() -> Lane {
     Lane::Direct(owned_room_id!("!r:hs.test"))
 }
 
+fn ids(names: &[&str]) -> BTreeSet<PersonaId> {
+    names.iter().map(|name| PersonaId((*name).into())).collect()
+}
+
 fn heed(names_address: bool) -> Heed {
     Heed { names_address, ..Heed::default() }
 }
@@ -34,6 +39,7 @@ fn room(lane: &Lane, names_address: bool) -> Room {
         id: owned_room_id!("!r:hs.test"),
         alias: Some("#swarm:hs.test".into()),
         encrypted: false,
+        listen: Listen::All,
         seats: BTreeMap::from([(PersonaId("eir".into()), seat.clone()), (PersonaId("rune".into()), seat)]),
         members: BTreeMap::from([(user("alice"), Some("Alice".into())), (user("bob"), None)]),
     }
@@ -47,6 +53,7 @@ fn message(text: &str) -> Message {
         reply_to: None,
         edits: None,
         mentions: Vec::new(),
+        mentions_room: false,
     }
 }
 
@@ -68,7 +75,8 @@ fn say(sender: &str, text: &str) -> Event {
 struct World {
     personas: Vec<Persona>,
     permissions: Permissions,
-    answers: Option<PersonaId>,
+    answers: Option<OwnedUserId>,
+    asked: BTreeSet<PersonaId>,
     late: bool,
 }
 
@@ -82,22 +90,27 @@ impl Default for World {
                 ("@root:hs.test".into(), Level::Admin),
             ])),
             answers: None,
+            asked: BTreeSet::new(),
             late: false,
         }
     }
 }
 
 impl World {
-    fn hear(&self, event: &Event, room: &Room) -> Hearing {
-        let known = Known {
+    fn known(&self) -> Known<'_> {
+        Known {
             personas: &self.personas,
             permissions: &self.permissions,
             bot: user_id!("@bot:hs.test"),
-            answers: self.answers.as_ref(),
+            answers: self.answers.as_deref(),
+            asked: &self.asked,
             now: Millis(5_000),
             late: self.late,
-        };
-        hear(event, room, known)
+        }
+    }
+
+    fn hear(&self, event: &Event, room: &Room) -> Hearing {
+        hear(event, room, self.known())
     }
 }
 
@@ -135,6 +148,109 @@ fn a_name_addresses_only_where_names_do() {
     check(&say("alice", "Eir, hi"), &room(&register(), false), "eir rune");
     check(&say("alice", "rune and eir"), &room(&register(), true), "eir! rune!");
     check(&say("alice", "the prune in their garden"), &room(&register(), true), "eir rune");
+}
+
+#[test]
+fn a_mention_of_the_room_addresses_everybody_where_it_does() {
+    let everybody = event("alice", Content::Message(Message { mentions_room: true, ..message("all hands") }));
+    check(&everybody, &room(&register(), true), "eir rune");
+    let mut heeding = room(&register(), true);
+    heeding.seats.values_mut().for_each(|seat| seat.heed.room_mention = true);
+    check(&everybody, &heeding, "eir! rune!");
+}
+
+/// A message in a thread, with what it says, mentions and answers.
+fn in_thread(text: &str, mentions: &[&str], is_reply: bool) -> Event {
+    let thread = Some(owned_event_id!("$root:hs.test"));
+    let reply_to = is_reply.then(|| owned_event_id!("$a:hs.test"));
+    let mentions = mentions.iter().map(|name| user(name)).collect();
+    event("alice", Content::Message(Message { thread, reply_to, mentions, ..message(text) }))
+}
+
+#[test]
+fn a_thread_goes_on_addressing_whom_it_asked_last_until_somebody_else_is_addressed() {
+    let (eir, nobody) = (ids(&["eir"]), ids(&[]));
+    for (event, heard, asks_then) in [
+        (in_thread("and then?", &[], false), "eir! rune", None),
+        (in_thread("Eir, and then?", &[], false), "eir! rune", None),
+        (in_thread("rune, and you?", &[], false), "eir rune!", Some(ids(&["rune"]))),
+        (in_thread("both", &["p_eir", "p_rune"], false), "eir! rune!", Some(ids(&["eir", "rune"]))),
+        (in_thread("look", &["bob"], false), "eir rune", Some(nobody.clone())),
+        (in_thread("yes", &[], true), "eir rune", Some(nobody)),
+    ] {
+        let world = World { asked: eir.clone(), ..World::default() };
+        let room = room(&register(), true);
+        assert_eq!(summary(&world.hear(&event, &room)), heard, "{event:?}");
+        let asked = asks(&event, &room, world.known());
+        assert_eq!(asked, asks_then.map(|asks| (owned_event_id!("$root:hs.test"), asks)), "{event:?}");
+    }
+    let own = World { asked: eir.clone(), answers: Some(user("alice")), ..World::default() };
+    let more = in_thread("I mean", &[], true);
+    assert_eq!(summary(&own.hear(&more, &room(&register(), true))), "eir! rune", "she answers herself");
+    let outside = say("alice", "and here?");
+    let world = World { asked: eir, ..World::default() };
+    assert_eq!(summary(&world.hear(&outside, &room(&register(), true))), "eir rune", "in no thread");
+}
+
+#[test]
+fn what_addresses_somebody_may_begin_a_thread_that_asks_her() {
+    let asks = |event: &Event, lane: &Lane| asks(event, &room(lane, true), World::default().known());
+    let begun = Some((owned_event_id!("$e:hs.test"), ids(&["eir"])));
+    assert_eq!(asks(&say("alice", "Eir, hi"), &register()), begun);
+    assert_eq!(asks(&say("alice", "hi all"), &register()), None);
+    assert_eq!(asks(&say("mallory", "Eir, hi"), &register()), None);
+    assert_eq!(asks(&say("p_rune", "Eir, hi"), &register()), None);
+    assert_eq!(
+        asks(&say("alice", "Eir, hi"), &direct()),
+        None,
+        "all that is said there addresses her anyway"
+    );
+    let notice = Message { kind: MessageKind::Notice, ..message("Eir: done") };
+    assert_eq!(asks(&event("alice", Content::Message(notice)), &register()), None);
+}
+
+proptest! {
+    #[test]
+    fn a_thread_asks_those_alone_whom_people_address_in_it(
+        lines in prop::collection::vec((any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()), 0..12),
+    ) {
+        let room = room(&register(), false);
+        let (mut asked, mut expect) = (BTreeSet::new(), ids(&[]));
+        for (eir, rune, bob, is_persona) in lines {
+            let whom = [("p_eir", eir), ("p_rune", rune), ("bob", bob)];
+            let mentions: Vec<&str> = whom.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+            let mut line = in_thread("x", &mentions, false);
+            if is_persona {
+                line.sender = user("p_eir");
+            } else if !mentions.is_empty() {
+                expect = ids(&[("eir", eir), ("rune", rune)].map(|(name, is)| if is { name } else { "" }));
+                expect.remove(&PersonaId("".into()));
+            }
+            let world = World { asked: asked.clone(), ..World::default() };
+            let heard = world.hear(&line, &room);
+            if let Some((_, asks)) = asks(&line, &room, world.known()) {
+                asked = asks;
+            }
+            prop_assert_eq!(&asked, &expect);
+            let Hearing::Mail(mail) = heard else { panic!("not mail") };
+            for (id, delivery) in mail {
+                prop_assert_eq!(delivery.addressed, !is_persona && expect.contains(&id));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_room_may_listen_to_what_is_addressed_to_her_alone() {
+    let mut quiet = room(&register(), true);
+    quiet.listen = Listen::Addressed;
+    check(&say("alice", "hello all"), &quiet, "[unaddressed]");
+    check(&say("alice", "Eir, hi"), &quiet, "eir!");
+    check(&say("p_rune", "Eir, hi"), &quiet, "eir");
+    let edit = Message { edits: Some(owned_event_id!("$old:hs.test")), ..message("oh") };
+    check(&event("alice", Content::Message(edit)), &quiet, "edit of $old:hs.test: eir rune");
+    let world = World { asked: ids(&["eir"]), ..World::default() };
+    assert_eq!(summary(&world.hear(&in_thread("and then?", &[], false), &quiet)), "eir!");
 }
 
 /// Who is woken: `eir+ rune`, in a register that wakes so.
@@ -190,7 +306,7 @@ fn a_mention_addresses_whom_it_mentions() {
 
 #[test]
 fn an_answer_addresses_whom_it_answers() {
-    let world = World { answers: Some(PersonaId("rune".into())), ..World::default() };
+    let world = World { answers: Some(user("p_rune")), ..World::default() };
     let heard = world.hear(&say("alice", "yes"), &room(&register(), false));
     assert_eq!(summary(&heard), "eir rune!");
 }
@@ -211,7 +327,7 @@ fn personas_hear_each_other_but_never_wake_each_other_and_never_hear_themselves(
     mentioning.mentions = vec![user("p_rune"), user("p_eir")];
     let event = event("p_eir", Content::Message(mentioning));
     for lane in [register(), direct()] {
-        let world = World { answers: Some(PersonaId("rune".into())), ..World::default() };
+        let world = World { answers: Some(user("p_rune")), ..World::default() };
         assert_eq!(summary(&world.hear(&event, &room(&lane, true))), "rune");
     }
 }

@@ -17,14 +17,14 @@ pub(super) fn message(content: &Fields<'_>) -> Option<Message> {
         let is_reply = new.object("m.relates_to").object("m.in_reply_to").has("event_id");
         if let Some((kind, text)) = words(&new, is_reply) {
             let mentioning = if new.has("m.mentions") { &new } else { content };
-            return Some(said(kind, text, relation, mentions(mentioning)));
+            return Some(said(kind, text, relation, &mentioning.object("m.mentions")));
         }
     }
     let (kind, mut text) = words(content, relation.answers.is_some())?;
     if relation.edits.is_some() {
         text = text.strip_prefix("* ").map(str::to_owned).unwrap_or(text);
     }
-    Some(said(kind, text, relation, mentions(content)))
+    Some(said(kind, text, relation, &content.object("m.mentions")))
 }
 
 /// Reads a sticker's content, an image whose body describes it.
@@ -33,12 +33,15 @@ pub(super) fn sticker(content: &Fields<'_>) -> Option<Message> {
         return None;
     }
     let relation = Relation::read(&content.object("m.relates_to"));
-    Some(said(MessageKind::Media, placeholder("sticker", content), relation, mentions(content)))
+    let text = placeholder("sticker", content);
+    Some(said(MessageKind::Media, text, relation, &content.object("m.mentions")))
 }
 
-fn said(kind: MessageKind, text: String, relation: Relation, mentions: Vec<OwnedUserId>) -> Message {
+fn said(kind: MessageKind, text: String, relation: Relation, mentions: &Fields<'_>) -> Message {
     let reply_to = relation.answers.filter(|_| !relation.is_falling_back);
-    Message { kind, text, thread: relation.thread, reply_to, edits: relation.edits, mentions }
+    let (thread, edits) = (relation.thread, relation.edits);
+    let mentions_room = mentions.bool("room");
+    Message { kind, text, thread, reply_to, edits, mentions: users(mentions), mentions_room }
 }
 
 /// What `m.relates_to` says.
@@ -76,9 +79,9 @@ fn words(content: &Fields<'_>, is_reply: bool) -> Option<(MessageKind, String)> 
     Some((kind, if is_reply { without_reply_fallback(&body).to_owned() } else { body }))
 }
 
-fn mentions(content: &Fields<'_>) -> Vec<OwnedUserId> {
+fn users(mentions: &Fields<'_>) -> Vec<OwnedUserId> {
     let mut users = Vec::new();
-    for user in content.object("m.mentions").strings("user_ids").iter().filter_map(|id| user_id(id)) {
+    for user in mentions.strings("user_ids").iter().filter_map(|id| user_id(id)) {
         if !users.contains(&user) {
             users.push(user);
         }

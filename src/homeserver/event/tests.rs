@@ -47,6 +47,7 @@ fn plain(text: &str) -> Message {
         reply_to: None,
         edits: None,
         mentions: Vec::new(),
+        mentions_room: false,
     }
 }
 
@@ -253,6 +254,7 @@ fn an_edit_carries_the_new_words_and_their_mentions() {
         kind: MessageKind::Emote,
         edits: Some(owned_event_id!("$old")),
         mentions: vec![owned_user_id!("@eir:hs.test")],
+        mentions_room: false,
         ..plain("new")
     };
     assert_eq!(message_of(edit.clone()), expect);
@@ -265,6 +267,19 @@ fn an_edit_carries_the_new_words_and_their_mentions() {
     assert_eq!(message_of(with(edit.clone(), "m.new_content", fallback)).text, "new");
     let no_target = with(edit, "m.relates_to", json!({"rel_type": "m.replace"}));
     assert_eq!(message_of(no_target).edits, None);
+}
+
+#[test]
+fn a_mention_of_the_room_is_read_on_its_own() {
+    let of = |mentions: Value| {
+        let message = message_of(with(text("x"), "m.mentions", mentions));
+        (message.mentions_room, message.mentions.len())
+    };
+    assert_eq!(of(json!({"room": true})), (true, 0));
+    assert_eq!(of(json!({"room": true, "user_ids": ["@eir:hs.test", 7]})), (true, 1));
+    for odd in [json!({}), json!({"room": false}), json!({"room": "true"}), json!([true])] {
+        assert!(!of(odd).0);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Mail, what stays of it, and what is known of events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub(in crate::store) struct EventForm {
     /// The edits of it that were heard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) edits: Vec<OwnedEventId>,
+    /// Whom the thread that begins at it asked last.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(in crate::store) asked: BTreeSet<String>,
     /// The rooms in which it was taken back, and when; it counts in its own only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::store) redacted: BTreeMap<OwnedRoomId, u64>,

@@ -15,6 +15,7 @@ fn check<R: Record>(golden: &str) {
 fn forms_of_mail_stay_as_they_are() {
     check::<EventForm>(r#"{}"#);
     check::<EventForm>(r#"{"at":7}"#);
+    check::<EventForm>(r#"{"at":7,"asked":["eir"]}"#);
     check::<EventForm>(r#"{"at":7,"heard":{"eir":12},"edits":["$e"],"redacted":{"!r:x.org":9}}"#);
     let mail = r#"{"lane":{"register":"public"},"room":"!r:x.org","sender":"@a:x.org","name":"A","event":"$e","kind":"text","text":"hi","thread":"$t","reply_to":"$p","addressed":true,"late":true,"said":5,"heard":6}"#;
     check::<MailForm>(mail);

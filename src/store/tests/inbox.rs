@@ -46,6 +46,31 @@ fn an_event_seen_before_has_no_effect() {
 }
 
 #[test]
+fn whom_a_thread_asks_is_kept_with_its_root_until_that_is_forgotten() {
+    let mut world = World::new();
+    let asks = |root: &str, whom: &[&str]| {
+        Effect::Asks(event(root), whom.iter().map(|name| persona(name)).collect())
+    };
+    let of = |store: &Store, root: &str| {
+        let asked = store.asked(&event(root)).unwrap();
+        asked.into_iter().map(|persona| persona.0).collect::<Vec<_>>()
+    };
+    let begun = vec![Effect::Deliver(eir(), mail("root", "eir?")), asks("root", &["eir"])];
+    world.accept(vec![arrival("root", begun), arrival("b", vec![asks("unheard", &["bil"])])]);
+    world.look(|store| {
+        assert_eq!(of(store, "root"), ["eir"]);
+        assert_eq!(of(store, "unheard"), [""; 0], "only with a root that came in");
+        assert_eq!(store.number_of(&eir(), &event("root")).unwrap(), Some(1));
+        assert_eq!(of(store, "b"), [""; 0]);
+    });
+    world.accept(vec![arrival("c", vec![asks("root", &[])]), arrival("d", vec![asks("root", &["bil"])])]);
+    world.reopen();
+    world.look(|store| assert_eq!(of(store, "root"), ["bil"]));
+    block(world.store().prune(Millis(NOW.0 + 1))).unwrap();
+    world.look(|store| assert_eq!(of(store, "root"), [""; 0]));
+}
+
+#[test]
 fn long_words_come_back_whole() {
     let mut world = World::new();
     for (name, length) in [("a", 1_024), ("b", 1_025), ("c", 6_001), ("d", 60_000), ("e", 1_000_000)] {

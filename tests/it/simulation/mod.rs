@@ -2,6 +2,7 @@
 
 mod account;
 mod again;
+mod attention;
 mod brake;
 mod budget;
 mod care;

@@ -1,6 +1,6 @@
 //! A world for the whole bridge on virtual time: a homeserver in memory, scripted minds, the real store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -333,6 +333,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         personas: vec![persona("eir", "Eir"), persona("brage", "Brage")],
         registers: BTreeMap::from([(swarm.clone(), register)]),
         rooms: BTreeMap::from([(alias("swarm"), RoomKind::Register(swarm))]),
+        addressed_only: BTreeSet::new(),
         default_register: None,
         dm_memories: DmMemories::default(),
         trim_over: 8 * 1024,

@@ -7,7 +7,7 @@ use super::super::acts;
 use super::super::tests::{event, room, say, summary, target};
 use super::*;
 use crate::conversation::ids::{Millis, PersonaId, RegisterName};
-use crate::conversation::register::{Heed, Register, ReplyIn, SpeakFrom};
+use crate::conversation::register::{Heed, Listen, Register, ReplyIn, SpeakFrom};
 use crate::conversation::room::{Room, Seat};
 
 fn register(name: &str) -> Lane {
@@ -123,6 +123,7 @@ fn seats(of: &[(&str, Lane, bool)]) -> Vec<Room> {
         id: room(name),
         alias: (*name != "dm").then(|| format!("#{name}:hs.test")),
         encrypted: *encrypted,
+        listen: Listen::All,
         seats: BTreeMap::from([(eir(), Seat { lane: lane.clone(), heed: Heed::default() })]),
         members: BTreeMap::new(),
     };
