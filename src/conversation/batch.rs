@@ -31,7 +31,7 @@ pub struct Delivery {
     pub addressed: bool,
     /// Whether it wakes her.
     pub wakes: bool,
-    /// Whether it was found by reading back rather than pushed.
+    /// Whether it came late: found by reading back, or pushed long after it was said.
     pub late: bool,
     /// `origin_server_ts`.
     pub said: Millis,

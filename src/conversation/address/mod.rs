@@ -3,6 +3,7 @@
 mod names;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ruma::OwnedEventId;
 
@@ -31,6 +32,9 @@ pub struct Known<'a> {
     /// Whether it was found by reading back.
     pub late: bool,
 }
+
+/// What reaches the bridge so long after it was said is late, however it came.
+const LATE: Duration = Duration::from_secs(5 * 60);
 
 /// Why what a user of ours says is no mail.
 pub const OWN: &str = "own";
@@ -100,6 +104,9 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
 
 /// Why nobody hears a message of a room.
 fn unheard(event: &Event, room: &Room, known: Known<'_>) -> Option<&'static str> {
+    if event.sender == known.bot {
+        return Some(OWN);
+    }
     if !is_persona(event, known) && known.permissions.level(&event.sender) == Level::Block {
         return Some("blocked");
     }
@@ -227,7 +234,7 @@ fn delivery(event: &Event, room: &Room, lane: &Lane, kind: DeliveryKind, known: 
         reply_to: None,
         addressed: false,
         wakes: false,
-        late: known.late,
+        late: known.late || (event.at != Millis(0) && known.now.since(event.at) >= LATE),
         said: event.at,
         heard: known.now,
     }

@@ -253,6 +253,20 @@ fn a_room_may_listen_to_what_is_addressed_to_her_alone() {
     assert_eq!(summary(&world.hear(&in_thread("and then?", &[], false), &quiet)), "eir!");
 }
 
+#[test]
+fn what_is_pushed_long_after_it_was_said_is_late_as_what_is_read_back_is() {
+    let is_late = |said: u64, read_back: bool| {
+        let world = World { late: read_back, ..World::default() };
+        let event = Event { at: Millis(said), ..say("alice", "hi") };
+        let known = Known { now: Millis(10_000_000), ..world.known() };
+        let Hearing::Mail(mail) = hear(&event, &room(&register(), true), known) else { panic!("not mail") };
+        mail[0].1.late
+    };
+    assert!(is_late(10_000_000 - 300_000, false) && is_late(10_000_000, true));
+    assert!(!is_late(10_000_000 - 299_999, false) && !is_late(10_000_001, false));
+    assert!(!is_late(0, false), "a time that could not be read tells nothing");
+}
+
 /// Who is woken: `eir+ rune`, in a register that wakes so.
 #[track_caller]
 fn check_woken(event: &Event, wakes: Wakes, expect: &str) {

@@ -39,6 +39,12 @@ pub const RETRY: &str = "(retry)";
 pub const SEAM: &str =
     "# your next session begins here: what you heard and said in the one before it is out of your sight";
 
+/// Stands behind the header where something that is asked was said long ago.
+pub const OVERTAKEN: &str = "# some of what is asked here was said long ago and may be done or overtaken by now: take in all of it first, then answer once";
+
+/// After so long what is asked may be overtaken.
+const OLD: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+
 /// Asked in a throw-away copy of her session, for the cache's sake.
 pub const PING: &str = "# nothing was said; the bridge keeps your session warm. Answer with empty lists.";
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, SEAM, Surroundings, clean, memories, past, time, trim};
+use super::{ContextLine, OLD, OVERTAKEN, SEAM, Surroundings, clean, memories, past, time, trim};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis};
 
@@ -34,6 +34,10 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     words.push_str(&memories::block(&surroundings.memories, surroundings.now));
     words.push_str(&past::block(surroundings));
     words.push_str(&header(batch, rooms.len(), surroundings.now));
+    if batch.shown().any(|delivery| may_be_overtaken(delivery, surroundings.now)) {
+        words.push('\n');
+        words.push_str(OVERTAKEN);
+    }
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
         let context = surroundings.context.get(room).map_or(&[][..], Vec::as_slice);
@@ -44,6 +48,10 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
         }
     }
     words
+}
+
+fn may_be_overtaken(delivery: &Delivery, now: Millis) -> bool {
+    delivery.addressed && time::known(delivery.said) && now.since(delivery.said) >= OLD
 }
 
 fn by_room(batch: &Batch) -> Vec<(&OwnedRoomId, Vec<&Delivery>)> {

@@ -281,6 +281,19 @@ fn each_mark() {
 }
 
 #[test]
+fn what_was_asked_long_ago_is_framed_as_possibly_overtaken() {
+    let asked = |ago: u64, addressed: bool| {
+        let said = Millis(NOW - ago);
+        rendered(vec![Delivery { addressed, said, heard: said, ..delivery(1, "x") }, delivery(2, "y")])
+    };
+    let is_framed = |words: &str| words.lines().filter(|line| *line == OVERTAKEN).count();
+    assert_eq!(is_framed(&asked(10 * MINUTE, true)), 1);
+    assert_eq!(is_framed(&asked(10 * MINUTE - 1, true)), 0);
+    assert_eq!(is_framed(&asked(24 * 60 * MINUTE, false)), 0, "nothing is asked");
+    assert_eq!(asked(10 * MINUTE, true).lines().nth(1), Some(OVERTAKEN));
+}
+
+#[test]
 fn lateness_is_from_saying_to_hearing() {
     for (said, heard, expect) in [
         (NOW - 5 * MINUTE, NOW - 5 * MINUTE, "(late by 0 min)"),

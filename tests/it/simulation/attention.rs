@@ -1,5 +1,7 @@
 //! Whom a message is addressed to, what waits, and what comes late.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
@@ -87,4 +89,36 @@ fn a_room_that_listens_to_what_is_addressed_keeps_nothing_else() {
     });
     counts(&[world.words("eir")], &[("(to you): Eir, hello", 1), ("1 new in 1 room", 1)]);
     counts(&[world.words("brage")], &[("hello", 0)]);
+}
+
+#[test]
+fn what_was_said_in_a_day_of_absence_is_one_batch_a_lane_marked_late() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        let (swarm, dm) = world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            let dm = stage.dm(&stage.alice(), EIR).await;
+            stage.calm().await;
+            (swarm, dm)
+        });
+        for hour in 0..24 {
+            world.away(Duration::from_secs(3_600));
+            world.home.user("alice").say(&swarm, &format!("Eir, ask-{hour};"));
+            world.home.user("bob").say(&swarm, &format!("chat-{hour};"));
+            world.home.user("alice").say(&dm, &format!("dm-{hour};"));
+        }
+        world.away(Duration::from_secs(3_600));
+        world.play(async |stage| {
+            stage.until("both lanes are answered", || stage.thoughts("eir") == 2).await;
+            stage.pass(60_000).await;
+        });
+        let fed = world.fed("eir");
+        assert_eq!(fed.len(), 2, "one turn a lane, not one a message");
+        for lane in &fed {
+            assert!(lane.words.contains("was said long ago"), "{}", lane.words);
+            let asked = lane.words.lines().filter(|line| line.contains("(to you; late by "));
+            assert_eq!(asked.count(), 24, "{}", lane.words);
+        }
+        counts(&[world.words("eir")], &[("ask-0;", 1), ("ask-23;", 1), ("dm-0;", 1), ("chat-7;", 1)]);
+    });
 }

@@ -170,6 +170,13 @@ impl World {
         std::fs::remove_dir_all(self.folder.path().join("minds")).expect("the minds' folder");
     }
 
+    /// Time passes while no bridge runs.
+    pub(crate) fn away(&mut self, time: Duration) {
+        self.now = self.now.plus(time);
+        let now = self.now.0;
+        self.home.set_clock(move || now);
+    }
+
     /// Runs the bridge for some virtual time and cuts its power.
     pub(crate) fn live(&mut self, life: Duration) {
         self.play(async |_| tokio::time::sleep(life).await);
