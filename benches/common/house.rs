@@ -146,6 +146,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         trim_over: usize::MAX,
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
+        typing_waits: false,
         reconcile: Duration::from_secs(3600),
         places: Places { most: 8, resident: None },
         mind,

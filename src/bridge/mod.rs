@@ -41,6 +41,8 @@ pub struct Config {
     pub trim_over: usize,
     /// When mail that wakes her is due.
     pub settle: Settle,
+    /// Whether it waits for senders of it who go on typing.
+    pub typing_waits: bool,
     /// How often every room is read back.
     pub reconcile: Duration,
     /// How many minds may live, and how much memory they may take.
@@ -144,6 +146,7 @@ mod tally;
 mod threads;
 mod translate;
 mod turn;
+mod typing;
 mod watched;
 
 pub use halt::Halt;

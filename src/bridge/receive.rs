@@ -69,13 +69,18 @@ fn watch_ids(shared: &Shared, txn: &str, newest: &mut Option<u64>) {
 }
 
 fn take(shared: &Arc<Shared>, received: Received) -> Result<Option<Accepting>, BridgeError> {
-    let Received { txn, events, unreadable, answer } = received;
+    let Received { txn, events, unreadable, typing, answer } = received;
     if !has_room(shared)? {
         // A caller that is gone will repeat its transaction.
         let _ = answer.send(Answer::Full);
         return Ok(None);
     }
     shared.note_transaction();
+    shared.note_typing(typing);
+    if events.is_empty() && unreadable.is_empty() {
+        let _ = answer.send(Answer::Taken);
+        return Ok(None);
+    }
     tracing::debug!(txn, events = events.len(), "transaction");
     let effects = translate(shared, &events, Path::Transaction)?;
     let shared = shared.clone();

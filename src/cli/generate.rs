@@ -47,5 +47,6 @@ fn draft(homeserver: &server::Homeserver, appservice: &server::Appservice) -> Re
         server_name: homeserver.server_name.to_string(),
         as_token: token()?,
         hs_token: token()?,
+        receive_ephemeral: appservice.receive_ephemeral,
     })
 }

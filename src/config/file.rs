@@ -251,6 +251,8 @@ pub struct Talk {
     pub settle_max: Option<Span>,
     /// The register of rooms that are neither configured nor direct.
     pub default_register: Option<String>,
+    /// Whether mail waits for senders of it who go on typing.
+    pub typing_waits: Option<bool>,
     /// The longest message that is shown in whole.
     pub trim_over: Option<Size>,
 }

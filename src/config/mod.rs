@@ -177,6 +177,7 @@ impl Loaded {
             dm_memories: talk::dm_memories(file),
             trim_over: talk::trim_over(file),
             settle,
+            typing_waits: appservice.receive_ephemeral,
             reconcile: homeserver.reconcile,
             places,
             mind,
@@ -264,6 +265,13 @@ fn registration_fits(settings: &Settings, registration: &Registration, reading: 
         }
     }
     hinders(registration, reading);
+    if settings.bridge.typing_waits && !registration.receive_ephemeral {
+        reading.warn(
+            "talk.typing_waits",
+            "the registration does not ask the homeserver to tell who types",
+            "set receive_ephemeral: true in it, install it and restart the homeserver",
+        );
+    }
     match &registration.url {
         None => reading.warn(
             "appservice.registration",

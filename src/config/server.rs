@@ -41,6 +41,8 @@ pub struct Appservice {
     pub bot: String,
     /// The prefix of Personas' localparts and of aliases.
     pub user_prefix: String,
+    /// Whether the homeserver is to tell who types.
+    pub receive_ephemeral: bool,
 }
 
 pub(super) fn homeserver(file: &File, reading: &mut Reading<'_>) -> Option<Homeserver> {
@@ -108,6 +110,7 @@ pub(super) fn appservice(file: &File, reading: &mut Reading<'_>) -> Option<Appse
         listen: listen?,
         url: url?,
         registration: reading.path(&registration),
+        receive_ephemeral: file.talk.typing_waits.unwrap_or(false),
         id,
         bot: bot?,
         user_prefix: prefix?,

@@ -1,5 +1,7 @@
 //! A Matrix event as far as the bridge cares, already read leniently by the ear.
 
+use std::collections::BTreeSet;
+
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::ids::{Millis, RequestId};
@@ -102,4 +104,13 @@ pub enum Membership {
     Ban,
     /// Asked to be let in.
     Knock,
+}
+
+/// Who types in a room right now: all of them, as of a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typing {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// Everybody who types there.
+    pub users: BTreeSet<OwnedUserId>,
 }

@@ -17,7 +17,7 @@ pub mod reply;
 pub mod room;
 
 pub use batch::{Batch, Delivery, DeliveryKind};
-pub use event::{Content, Event, Member, Membership, Message, MessageKind};
+pub use event::{Content, Event, Member, Membership, Message, MessageKind, Typing};
 pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
 pub use memory::{Kept, Memory, MemoryNumber, Origin, Salience, Task};
 pub use permission::{Level, Permissions};

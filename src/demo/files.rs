@@ -115,6 +115,7 @@ impl State {
             server_name: server_name.to_owned(),
             as_token: self.as_token.clone(),
             hs_token: self.hs_token.clone(),
+            receive_ephemeral: false,
         })
     }
 

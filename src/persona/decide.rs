@@ -4,9 +4,10 @@
 //! step that was lost in a crash is simply decided again. It must never wait for a time that is not ahead. A new
 //! rule is one more early return in [`decide`], at the place in the order where it wins over what follows.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ruma::OwnedRoomId;
+use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::ending::Troubles;
 use super::session::Usd;
@@ -107,6 +108,10 @@ pub struct RoomMail {
     pub first: Millis,
     /// When the newest mail of any kind in that room was heard.
     pub newest: Millis,
+    /// Whose mail it is that wakes her.
+    pub senders: BTreeSet<OwnedUserId>,
+    /// Until when one of them is believed to go on typing there.
+    pub typing: Option<Millis>,
 }
 
 /// What she does next.
@@ -190,14 +195,15 @@ fn lane_due(mail: &LaneMail, now: Millis, settle: Settle) -> Option<Millis> {
     mail.waking.iter().map(|room| room_due(room, now, settle)).min()
 }
 
-/// When the room is due: once it is quiet, at the latest `cap` after its first message that wakes her.
+/// When the room is due: once it is quiet and no sender of such mail goes on typing, at the latest `cap` after its first message that wakes her.
 ///
 /// Mail from the future means that the clock was set back; it is due at once, so that no one waits for the old time.
 fn room_due(room: &RoomMail, now: Millis, settle: Settle) -> Millis {
     if room.first > now {
         return now;
     }
-    room.newest.plus(settle.quiet).min(room.first.plus(settle.cap))
+    let quiet = room.newest.plus(settle.quiet).max(room.typing.unwrap_or_default());
+    quiet.min(room.first.plus(settle.cap))
 }
 
 #[cfg(test)]

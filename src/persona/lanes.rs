@@ -1,8 +1,8 @@
 //! From the heads of waiting mail to a row for each lane.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::OwnedRoomId;
+use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::decide::{LaneMail, RoomMail};
 use crate::conversation::{Lane, Millis};
@@ -14,6 +14,8 @@ pub struct Mail<'a> {
     pub lane: &'a Lane,
     /// Its room.
     pub room: &'a OwnedRoomId,
+    /// Who said it.
+    pub sender: &'a OwnedUserId,
     /// Whether it wakes her.
     pub wakes: bool,
     /// When it was heard.
@@ -54,17 +56,20 @@ impl Lanes {
 }
 
 /// The times of one room's mail.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Times {
     oldest: Millis,
     newest: Millis,
     first: Option<Millis>,
+    senders: BTreeSet<OwnedUserId>,
 }
 
 impl Times {
     fn of(mail: Mail<'_>) -> Self {
-        let first = mail.wakes.then_some(mail.heard);
-        Self { oldest: mail.heard, newest: mail.heard, first }
+        let mut times =
+            Self { oldest: mail.heard, newest: mail.heard, first: None, senders: BTreeSet::new() };
+        times.add(mail);
+        times
     }
 
     fn add(&mut self, mail: Mail<'_>) {
@@ -72,6 +77,9 @@ impl Times {
         self.newest = self.newest.max(mail.heard);
         if mail.wakes {
             self.first = Some(self.first.map_or(mail.heard, |first| first.min(mail.heard)));
+            if !self.senders.contains(mail.sender) {
+                self.senders.insert(mail.sender.clone());
+            }
         }
     }
 }
@@ -81,14 +89,15 @@ fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)
     let oldest = rooms.iter().map(|(_, times)| times.oldest).min()?;
     let waking = rooms.into_iter().filter_map(|(room, times)| {
         let first = times.first?;
-        Some(RoomMail { room: room.clone(), first, newest: times.newest })
+        let (newest, senders) = (times.newest, times.senders.clone());
+        Some(RoomMail { room: room.clone(), first, newest, senders, typing: None })
     });
     Some(LaneMail { lane: lane.clone(), oldest, waking: waking.collect() })
 }
 
 #[cfg(test)]
 mod tests {
-    use ruma::room_id;
+    use ruma::{owned_user_id, room_id};
 
     use super::*;
     use crate::conversation::RegisterName;
@@ -98,7 +107,9 @@ mod tests {
         let swarm = Lane::Register(RegisterName("swarm".into()));
         let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
         let direct = Lane::Direct(b.clone());
-        let mail = |lane, room, wakes, heard| Mail { lane, room, wakes, heard: Millis(heard) };
+        let alice = owned_user_id!("@alice:hs.test");
+        let mail =
+            |lane, room, wakes, heard| Mail { lane, room, sender: &alice, wakes, heard: Millis(heard) };
         let rows = lane_mail([
             mail(&swarm, &a, false, 1),
             mail(&swarm, &a, true, 5),
@@ -111,6 +122,8 @@ mod tests {
             room: room.clone(),
             first: Millis(first),
             newest: Millis(newest),
+            senders: BTreeSet::from([alice.clone()]),
+            typing: None,
         };
         assert_eq!(
             rows,
@@ -126,9 +139,10 @@ mod tests {
     fn mail_of_rooms_that_are_not_ready_is_as_if_it_were_not_there() {
         let swarm = Lane::Register(RegisterName("swarm".into()));
         let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
+        let alice = owned_user_id!("@alice:hs.test");
         let mut lanes = Lanes::default();
         for (room, heard) in [(&a, 1), (&b, 2)] {
-            lanes.add(Mail { lane: &swarm, room, wakes: true, heard: Millis(heard) });
+            lanes.add(Mail { lane: &swarm, room, sender: &alice, wakes: true, heard: Millis(heard) });
         }
         let rows = lanes.rows(|room| *room == b);
         assert_eq!((rows.len(), rows[0].oldest, rows[0].waking.len()), (1, Millis(2), 1));

@@ -98,6 +98,7 @@ impl Change {
                 seq,
                 lane: mail.lane.into(),
                 room: mail.room,
+                sender: mail.sender,
                 wakes: mail.wakes.unwrap_or(mail.addressed) && can_wake,
                 whole: mail.whole,
                 heard: Millis(mail.heard),
@@ -175,7 +176,7 @@ impl Pile {
 }
 
 fn mail(head: &Waiting) -> Mail<'_> {
-    Mail { lane: &head.lane, room: &head.room, wakes: head.wakes, heard: head.heard }
+    Mail { lane: &head.lane, room: &head.room, sender: &head.sender, wakes: head.wakes, heard: head.heard }
 }
 
 /// The index.

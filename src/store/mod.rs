@@ -201,6 +201,8 @@ pub struct Waiting {
     pub lane: Lane,
     /// Its room.
     pub room: OwnedRoomId,
+    /// Who said it.
+    pub sender: OwnedUserId,
     /// Whether it wakes her.
     pub wakes: bool,
     /// Whether she was shown a part of it and asked for the whole.

@@ -90,7 +90,12 @@ impl Folder {
 }
 
 fn appservice() -> Appservice {
-    Appservice { port: free_port().unwrap(), as_token: "as-secret".into(), hs_token: "hs-secret".into() }
+    Appservice {
+        port: free_port().unwrap(),
+        as_token: "as-secret".into(),
+        hs_token: "hs-secret".into(),
+        receive_ephemeral: false,
+    }
 }
 
 /// What the doctor says of a homeserver with some faults, in the line of one look.
@@ -410,7 +415,7 @@ async fn on_a_real_homeserver(server: &servers::Server) {
         assert_eq!(said.code, 0, "the {visit} visit: {:#?}", said.lines);
         assert!(said.lines.iter().all(|line| !line.starts_with("WARN")), "{visit}: {:#?}", said.lines);
     }
-    let Appservice { as_token, hs_token, port } = &server.appservice;
+    let Appservice { as_token, hs_token, port, .. } = &server.appservice;
     let other = free_port().unwrap().to_string();
     for (name, from, to, line, code) in [
         ("registration.yaml", as_token.as_str(), "another-token", "token", 16),

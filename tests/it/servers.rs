@@ -36,19 +36,22 @@ pub(crate) struct Appservice {
     pub(crate) as_token: String,
     /// The homeserver's token at it.
     pub(crate) hs_token: String,
+    /// Whether it is told who types.
+    pub(crate) receive_ephemeral: bool,
 }
 
 impl Appservice {
     fn draw() -> Self {
-        Self { port: free_port().unwrap(), as_token: secret::token(), hs_token: secret::token() }
+        let (port, receive_ephemeral) = (free_port().unwrap(), false);
+        Self { port, as_token: secret::token(), hs_token: secret::token(), receive_ephemeral }
     }
 
     /// Its registration.
     pub(crate) fn yaml(&self) -> String {
-        let Self { port, as_token, hs_token } = self;
+        let Self { port, as_token, hs_token, receive_ephemeral } = self;
         format!(
             "id: persona-bridge\nurl: http://127.0.0.1:{port}\nas_token: {as_token}\nhs_token: {hs_token}\n\
-             sender_localpart: persona-bridge\nrate_limited: false\nreceive_ephemeral: false\nnamespaces:\n\
+             sender_localpart: persona-bridge\nrate_limited: false\nreceive_ephemeral: {receive_ephemeral}\nnamespaces:\n\
              \x20 users:\n  - exclusive: true\n    regex: '^@{PREFIX}[a-z0-9._=-]+:hs\\.test$'\n\
              \x20 - exclusive: true\n    regex: '^@persona-bridge:hs\\.test$'\n\
              \x20 aliases:\n  - exclusive: true\n    regex: '^#{PREFIX}[a-z0-9._=-]+:hs\\.test$'\n  rooms: []\n"
@@ -86,10 +89,18 @@ impl Drop for Server {
 /// Synapse with an appservice, from a copy of a prepared database. `None` (said aloud) where it cannot be installed;
 /// with `CI=true` that is a failure.
 pub(crate) async fn synapse(test: &str) -> Option<Server> {
+    synapse_for(test, Appservice::draw()).await
+}
+
+/// Like [`synapse`], with an appservice that is told who types.
+pub(crate) async fn synapse_that_tells_who_types(test: &str) -> Option<Server> {
+    synapse_for(test, Appservice { receive_ephemeral: true, ..Appservice::draw() }).await
+}
+
+async fn synapse_for(test: &str, appservice: Appservice) -> Option<Server> {
     let python = synapse_python(test).await?;
     let (dir, place) = new_place();
     copy_folder(&synapse_template(&python).await, &place.dir);
-    let appservice = Appservice::draw();
     let started = Homeserver::synapse(&python, place, Some(&appservice.yaml())).await;
     Some(Server { homeserver: started.unwrap(), appservice, dir })
 }

@@ -396,6 +396,7 @@ impl World {
         let mail = heads.iter().map(|head| Mail {
             lane: &head.lane,
             room: &head.room,
+            sender: &head.sender,
             wakes: head.wakes,
             heard: head.heard,
         });

@@ -7,6 +7,8 @@ use matrix_sdk::config::{RequestConfig, SyncSettings};
 use matrix_sdk::room::MessagesOptions;
 use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::room::{create_room, upgrade_room};
+use matrix_sdk::ruma::api::client::typing::create_typing_event;
+use matrix_sdk::ruma::api::client::typing::create_typing_event::v3::{Typing, TypingInfo};
 use matrix_sdk::ruma::{OwnedRoomId, RoomId, RoomOrAliasId, RoomVersionId, UserId, uint};
 use matrix_sdk::{Client, Room};
 use serde_json::{Value, json};
@@ -113,6 +115,16 @@ impl User {
     /// Says something: the event id.
     pub(crate) async fn say(&self, room: &RoomId, text: &str) -> String {
         self.send(room, "m.room.message", json!({"msgtype": "m.text", "body": text, "m.mentions": {}})).await
+    }
+
+    /// Begins to type, for half a minute, or ends.
+    pub(crate) async fn types(&self, room: &RoomId, typing: bool) {
+        // The client's own verb gives four seconds, and tells the end only within them.
+        let info = TypingInfo::new(Duration::from_secs(30));
+        let state = if typing { Typing::Yes(info) } else { Typing::No };
+        let user = self.client.user_id().expect("the user is logged in").to_owned();
+        let request = create_typing_event::v3::Request::new(user, room.to_owned(), state);
+        self.client.send(request).await.unwrap();
     }
 
     /// Says something that mentions someone.

@@ -20,6 +20,7 @@ use super::readiness::Readiness;
 use super::slots::Slots;
 use super::spend::Spend;
 use super::tally::Tally;
+use super::typing::Typists;
 use super::watched::Watched;
 use super::{BridgeError, Config};
 use crate::conversation::{Millis, PersonaId};
@@ -82,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Mutex<Directory>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) slots: Slots,
+    typists: Mutex<Typists>,
     brake: Mutex<Brake>,
     spend: Mutex<Spend>,
     /// What is known of the account.
@@ -145,6 +147,7 @@ impl Shared {
         let (signals, signalled) = mpsc::unbounded_channel();
         let bells = config.personas.iter().map(|p| (p.persona.id.clone(), Bell::default())).collect();
         let shared = Self {
+            typists: Mutex::default(),
             brake: Mutex::default(),
             spend: Mutex::new(Spend::of_ledger(&store.ledger(day_of(clock.now()))?, clock.now())),
             access: Mutex::default(),
@@ -183,6 +186,11 @@ impl Shared {
         Ok((Arc::new(shared), Ends { pokes: poked, invites: invited, read_back: read, signals: signalled }))
     }
 
+    /// Who types where.
+    pub(crate) fn typists(&self) -> MutexGuard<'_, Typists> {
+        self.typists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn directory(&self) -> MutexGuard<'_, Directory> {
         self.directory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,8 +216,12 @@ impl Shared {
 
     /// The lanes of that mail.
     pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
-        let directory = self.directory();
-        Ok(self.store.lanes(persona, |room| directory.is_ready(persona, room))?)
+        let mut lanes = {
+            let directory = self.directory();
+            self.store.lanes(persona, |room| directory.is_ready(persona, room))?
+        };
+        self.look_at_typing(&mut lanes);
+        Ok(lanes)
     }
 
     /// Asks for a pass; without a reconciler any more there is nothing to ask.

@@ -26,7 +26,7 @@ fn an_unknown_key_names_the_nearest() {
     check(
         "[talk]",
         "[talk]\ncolour = \"red\"",
-        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, trim_over",
+        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, typing_waits, trim_over",
     );
     check("[talk]", "[tallk]", "DIR/bridge.toml:12: tallk: unknown key `tallk`; did you mean `talk`?");
     check(

@@ -78,6 +78,7 @@ fn registration() -> Registration {
         alias_namespaces: vec![],
         rate_limited: false,
         exclusive: true,
+        receive_ephemeral: false,
     }
 }
 

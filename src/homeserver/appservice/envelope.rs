@@ -1,12 +1,13 @@
 //! A transaction's body, opened leniently: whatever stands in it, an object is taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ruma::{OwnedRoomId, OwnedUserId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::event::{self, Unreadable};
-use crate::conversation::Event;
+use crate::conversation::{Event, Typing};
 
 /// The fields of a body, unread.
 type Body<'a> = BTreeMap<String, &'a RawValue>;
@@ -16,20 +17,62 @@ type Body<'a> = BTreeMap<String, &'a RawValue>;
 struct Usual<'a> {
     #[serde(borrow)]
     events: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    ephemeral: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "de.sorunome.msc2409.ephemeral")]
+    unstable: Option<&'a RawValue>,
 }
 
-/// The events of a transaction and what could not be read; `None` where the body is not a JSON object.
-pub(super) fn open(body: &[u8]) -> Option<(Vec<Event>, Vec<Unreadable>)> {
+/// What a transaction brings.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    /// Its events.
+    pub(super) events: Vec<Event>,
+    /// What could not be read.
+    pub(super) unreadable: Vec<Unreadable>,
+    /// Who types.
+    pub(super) typing: Vec<Typing>,
+}
+
+/// Opens a transaction; `None` where the body is not a JSON object.
+pub(super) fn open(body: &[u8]) -> Option<Opened> {
     let text = String::from_utf8_lossy(body);
-    if let Ok(Usual { events }) = serde_json::from_str(&text) {
-        return Some(read(events));
+    if let Ok(Usual { events, ephemeral, unstable }) = serde_json::from_str(&text) {
+        let (events, unreadable) = read(events);
+        return Some(Opened { events, unreadable, typing: typing(ephemeral.or(unstable)) });
     }
     let fields: Body<'_> = serde_json::from_str(&text).ok()?;
-    let Some(events) = fields.get("events") else { return Some((Vec::new(), Vec::new())) };
+    let ephemeral = fields.get("ephemeral").or(fields.get("de.sorunome.msc2409.ephemeral")).copied();
+    let typing = typing(ephemeral);
+    let Some(events) = fields.get("events") else { return Some(Opened { typing, ..Opened::default() }) };
     let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(events.get()) else {
-        return Some((Vec::new(), vec![Unreadable::new(events.get(), "the events are not a list")]));
+        let unreadable = vec![Unreadable::new(events.get(), "the events are not a list")];
+        return Some(Opened { unreadable, typing, ..Opened::default() });
     };
-    Some(read(list))
+    let (events, unreadable) = read(list);
+    Some(Opened { events, unreadable, typing })
+}
+
+/// An `m.typing`, as far as it is read.
+#[derive(Deserialize)]
+struct TypingForm {
+    #[serde(rename = "type")]
+    kind: String,
+    room_id: OwnedRoomId,
+    content: TypingContent,
+}
+
+#[derive(Deserialize)]
+struct TypingContent {
+    user_ids: BTreeSet<OwnedUserId>,
+}
+
+/// Who types, of all that is ephemeral; what cannot be read tells nothing.
+fn typing(ephemeral: Option<&RawValue>) -> Vec<Typing> {
+    let list = ephemeral.and_then(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()).ok());
+    let forms = list.unwrap_or_default().into_iter().filter_map(|raw| serde_json::from_str(raw.get()).ok());
+    let typing = forms.filter(|form: &TypingForm| form.kind == "m.typing");
+    typing.map(|form| Typing { room: form.room_id, users: form.content.user_ids }).collect()
 }
 
 fn read(list: Vec<&RawValue>) -> (Vec<Event>, Vec<Unreadable>) {
@@ -51,14 +94,17 @@ pub(super) fn ping(body: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use ruma::{owned_room_id, owned_user_id};
+
     use super::*;
 
     const GOOD: &str = r#"{"type":"t","event_id":"$e","room_id":"!r","sender":"@a:b"}"#;
 
     fn check(body: &[u8], expect: Option<(usize, &[&str])>) {
         let opened = open(body);
-        let found = opened.as_ref().map(|(events, unreadable)| {
-            (events.len(), unreadable.iter().map(|u| u.reason.as_str()).collect::<Vec<_>>())
+        let found = opened.as_ref().map(|opened| {
+            let reasons = opened.unreadable.iter().map(|u| u.reason.as_str()).collect::<Vec<_>>();
+            (opened.events.len(), reasons)
         });
         assert_eq!(
             found,
@@ -79,6 +125,23 @@ mod tests {
     }
 
     #[test]
+    fn who_types_is_read_under_both_names_and_what_else_is_ephemeral_passed_over() {
+        let typing = r#"{"type":"m.typing","room_id":"!r:x","content":{"user_ids":["@a:x","@b:x"]}}"#;
+        let receipt = r#"{"type":"m.receipt","room_id":"!r:x","content":{"$e":{}}}"#;
+        let odd = r#"{"type":"m.typing","room_id":7,"content":{"user_ids":["@a:x"]}}"#;
+        let list = format!("[{receipt},{odd},5,{typing}]");
+        let users = BTreeSet::from([owned_user_id!("@a:x"), owned_user_id!("@b:x")]);
+        let expect = Typing { room: owned_room_id!("!r:x"), users };
+        for name in ["ephemeral", "de.sorunome.msc2409.ephemeral"] {
+            for events in ["\"events\":[],", "\"events\":7,", ""] {
+                let opened = open(format!("{{{events}\"{name}\":{list}}}").as_bytes()).unwrap();
+                assert_eq!(opened.typing, std::slice::from_ref(&expect), "{name} {events}");
+            }
+        }
+        assert!(open(br#"{"events":[],"ephemeral":{"a":1}}"#).unwrap().typing.is_empty());
+    }
+
+    #[test]
     fn a_bad_event_does_not_hurt_its_neighbours() {
         let body = format!(r#"{{"events":[{GOOD},"foo",null,{{}},{GOOD}]}}"#);
         let object = "the event is not an object";
@@ -91,7 +154,7 @@ mod tests {
         let at = body.windows(3).position(|w| w == b"@a:").unwrap() + 1;
         body[at] = 0xff;
         check(&body, Some((2, &[])));
-        assert_eq!(open(&body).unwrap().0[0].sender, "@\u{fffd}:b");
+        assert_eq!(open(&body).unwrap().events[0].sender, "@\u{fffd}:b");
     }
 
     #[test]

@@ -10,9 +10,8 @@ use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
 use ruma::OwnedEventId;
 use tokio::sync::{mpsc, oneshot};
 
+use super::envelope::Opened;
 use super::{Answer, Received};
-use crate::conversation::Event;
-use crate::homeserver::event::Unreadable;
 
 /// The work on one transaction, up to its answer; none where nobody answered.
 type Work = BoxFuture<'static, Option<Answer>>;
@@ -38,16 +37,15 @@ impl Flights {
         &self,
         to: &mpsc::Sender<Received>,
         txn: String,
-        events: Vec<Event>,
-        unreadable: Vec<Unreadable>,
+        opened: Opened,
     ) -> Option<Answer> {
         let key = Key {
             txn: txn.clone(),
-            events: events.iter().map(|event| event.id.clone()).collect(),
-            unreadable: unreadable.iter().map(|bad| bad.raw.clone()).collect(),
+            events: opened.events.iter().map(|event| event.id.clone()).collect(),
+            unreadable: opened.unreadable.iter().map(|bad| bad.raw.clone()).collect(),
         };
         let to = to.clone();
-        let start = || hand_on(to, txn, events, unreadable).boxed().shared();
+        let start = || hand_on(to, txn, opened).boxed().shared();
         self.find_or_start(key, start).await
     }
 
@@ -65,13 +63,9 @@ impl Flights {
     }
 }
 
-async fn hand_on(
-    to: mpsc::Sender<Received>,
-    txn: String,
-    events: Vec<Event>,
-    unreadable: Vec<Unreadable>,
-) -> Option<Answer> {
+async fn hand_on(to: mpsc::Sender<Received>, txn: String, opened: Opened) -> Option<Answer> {
+    let Opened { events, unreadable, typing } = opened;
     let (answer, answered) = oneshot::channel();
-    to.send(Received { txn, events, unreadable, answer }).await.ok()?;
+    to.send(Received { txn, events, unreadable, typing, answer }).await.ok()?;
     answered.await.ok()
 }

@@ -33,7 +33,7 @@ use self::flight::Flights;
 pub use self::operator::{Ledger, Orders, Running};
 
 use super::event::Unreadable;
-use crate::conversation::Event;
+use crate::conversation::{Event, Typing};
 
 /// A transaction on its way to the store.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub struct Received {
     pub events: Vec<Event>,
     /// What could not be read.
     pub unreadable: Vec<Unreadable>,
+    /// Who types, where the registration asks for it.
+    pub typing: Vec<Typing>,
     /// Where the answer goes; dropped without one the call is answered 503.
     pub answer: oneshot::Sender<Answer>,
 }
@@ -141,11 +143,11 @@ type Answered = Result<Response, Refusal>;
 async fn transaction(State(hearing): State<Hearing>, txn: PathPart, request: Request) -> Answered {
     token::check(&hearing.ear.hs_token, request.headers(), request.uri())?;
     let body = body_of(request).await?;
-    let (events, unreadable) = envelope::open(&body).ok_or(Refusal::NotJson)?;
+    let opened = envelope::open(&body).ok_or(Refusal::NotJson)?;
     drop(body);
     let txn = part(txn);
-    tracing::debug!(txn, events = events.len(), unreadable = unreadable.len(), "transaction");
-    match hearing.flights.join(&hearing.ear.transactions, txn, events, unreadable).await {
+    tracing::debug!(txn, events = opened.events.len(), unreadable = opened.unreadable.len(), "transaction");
+    match hearing.flights.join(&hearing.ear.transactions, txn, opened).await {
         Some(Answer::Taken) => Ok(done()),
         Some(Answer::Full) => Err(Refusal::Full),
         None => Err(Refusal::Stopping),

@@ -35,6 +35,8 @@ pub struct Registration {
     pub rate_limited: bool,
     /// Whether all user namespaces are ours alone.
     pub exclusive: bool,
+    /// Whether the homeserver is asked to tell who types.
+    pub receive_ephemeral: bool,
 }
 
 /// What a registration is written from.
@@ -54,6 +56,8 @@ pub struct Draft {
     pub as_token: String,
     /// The homeserver's token (drawn by the caller).
     pub hs_token: String,
+    /// Whether the homeserver is to tell who types.
+    pub receive_ephemeral: bool,
 }
 
 impl Registration {
@@ -153,7 +157,7 @@ pub fn render(draft: &Draft) -> String {
         format!("hs_token: {}", quote(&draft.hs_token)),
         format!("sender_localpart: {}", quote(&draft.bot)),
         "rate_limited: false".to_owned(),
-        "receive_ephemeral: false".to_owned(),
+        format!("receive_ephemeral: {}", draft.receive_ephemeral),
         "namespaces:".to_owned(),
         "  users:".to_owned(),
         namespace(&users),
@@ -262,6 +266,7 @@ fn parse(text: &str) -> Result<Registration, String> {
         user_namespaces: namespaces(&yaml, "users")?,
         alias_namespaces: namespaces(&yaml, "aliases")?,
         rate_limited: yaml.get("rate_limited").and_then(Value::as_bool).unwrap_or(true),
+        receive_ephemeral: yaml.get("receive_ephemeral").and_then(Value::as_bool).unwrap_or(false),
         exclusive: entries(&yaml, "users").iter().all(|entry| entry["exclusive"] == true),
     })
 }

@@ -13,6 +13,7 @@ fn draft() -> Draft {
         server_name: "example.org".into(),
         as_token: "REPLACE-by-generate-registration-as".into(),
         hs_token: "REPLACE-by-generate-registration-hs".into(),
+        receive_ephemeral: false,
     }
 }
 
@@ -57,6 +58,8 @@ fn what_is_rendered_is_read_back() {
     let read = parse(&render(&odd)).unwrap();
     assert_eq!((read.id.as_str(), &*read.as_token, &*read.hs_token), ("it's: #odd", "'\"\\", &*odd.hs_token));
     assert_eq!((read.sender_localpart, read.url), (odd.bot, Some(odd.url)));
+    assert!(!read.receive_ephemeral);
+    assert!(parse(&render(&Draft { receive_ephemeral: true, ..draft() })).unwrap().receive_ephemeral);
     assert_eq!((read.user_namespaces.len(), read.alias_namespaces.len()), (2, 1));
 }
 

@@ -56,6 +56,8 @@ fn mail(name: &str, oldest_age: u64, rooms: &[(u64, u64)]) -> LaneMail {
         room: room(&format!("{name}{i}")),
         first: Millis(NOW - first),
         newest: Millis(NOW - newest),
+        senders: BTreeSet::new(),
+        typing: None,
     });
     LaneMail { lane: lane(name), oldest: Millis(NOW - oldest_age), waking: waking.collect() }
 }
@@ -144,6 +146,19 @@ fn one_settled_room_makes_its_whole_lane_due() {
 }
 
 #[test]
+fn while_a_sender_types_the_room_waits_within_the_cap() {
+    let typing = |age: u64, until: u64| {
+        let mut mail = mail("a", age, &[(age, age)]);
+        mail.waking[0].typing = Some(Millis(until));
+        decide(&Situation { lanes: vec![mail], ..free() })
+    };
+    assert_eq!(typing(3_000, NOW), Step::BeginTurn(lane("a")), "she has stopped");
+    assert_eq!(typing(3_000, NOW + 1_000), Step::Sleep(Some(Millis(NOW + 1_000))));
+    assert_eq!(typing(3_000, NOW + 60_000), Step::Sleep(Some(Millis(NOW - 3_000 + CAP))));
+    assert_eq!(typing(CAP, NOW + 60_000), Step::BeginTurn(lane("a")));
+}
+
+#[test]
 fn unaddressed_mail_alone_begins_nothing() {
     check(Situation { lanes: vec![mail("work", 900_000, &[])], ..free() }, Step::Sleep(None));
 }
@@ -194,10 +209,13 @@ fn any_time() -> impl Strategy<Value = u64> {
 }
 
 fn any_room() -> impl Strategy<Value = RoomMail> {
-    (0..5_u8, any_time(), 0..20_000_u64).prop_map(|(name, first, later)| RoomMail {
+    let typing = prop::option::weighted(0.3, any_time().prop_map(Millis));
+    (0..5_u8, any_time(), 0..20_000_u64, typing).prop_map(|(name, first, later, typing)| RoomMail {
         room: room(&name.to_string()),
         first: Millis(first),
         newest: Millis(first.saturating_add(later)),
+        senders: BTreeSet::new(),
+        typing,
     })
 }
 
@@ -322,6 +340,16 @@ proptest! {
         prop_assert!(begun <= first.plus(cap).max(situation.now));
         let then = decide(&Situation { now: begun, ..situation });
         prop_assert!(matches!(then, Step::BeginTurn(_)), "it comes to {:?}", then);
+    }
+
+    #[test]
+    fn typing_never_hastens_and_never_delays_beyond_the_cap(situation in any_situation()) {
+        let typed = freed(situation);
+        let mut still = typed.clone();
+        still.lanes.iter_mut().flat_map(|mail| &mut mail.waking).for_each(|room| room.typing = None);
+        prop_assert!(begins_at(&still) <= begins_at(&typed));
+        let caps = typed.lanes.iter().flat_map(|mail| &mail.waking).map(|room| room.first.plus(typed.settle.cap));
+        prop_assert!(caps.min().is_none_or(|cap| begins_at(&typed) <= cap.max(typed.now)));
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl MailForm {
 pub(in crate::store) struct HeadForm {
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) room: OwnedRoomId,
+    pub(in crate::store) sender: OwnedUserId,
     pub(in crate::store) kind: KindForm,
     #[serde(default)]
     pub(in crate::store) addressed: bool,
@@ -216,6 +217,7 @@ impl From<&MailForm> for HeadForm {
         Self {
             lane: mail.lane.clone(),
             room: mail.room.clone(),
+            sender: mail.sender.clone(),
             kind: mail.kind.clone(),
             addressed: mail.addressed,
             wakes: mail.wakes,

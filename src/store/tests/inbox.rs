@@ -11,8 +11,8 @@ fn mail_is_numbered_for_each_persona() {
         assert_eq!(found, [numbered(2, mail("b", "two")), numbered(1, mail("a", "one"))]);
         assert_eq!(store.deliveries(&bil, &[1]).unwrap(), [numbered(1, mail("b", "two"))]);
         let head = store.waiting(&eir()).unwrap().remove(0);
-        let (lane, room) = (lane(), room("swarm"));
-        assert_eq!(head, Waiting { seq: 1, lane, room, wakes: true, whole: false, heard: NOW });
+        let (lane, room, sender) = (lane(), room("swarm"), mail("b", "two").sender);
+        assert_eq!(head, Waiting { seq: 1, lane, room, sender, wakes: true, whole: false, heard: NOW });
         assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
         assert_eq!(store.number_of(&bil, &event("a")).unwrap(), None);
     });

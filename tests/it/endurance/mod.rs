@@ -17,4 +17,5 @@ mod outage;
 mod places;
 mod rooms;
 mod spoilt;
+mod typing;
 mod wire;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use persona_bridge::persona::decide::Settle;
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
@@ -121,4 +122,44 @@ fn what_was_said_in_a_day_of_absence_is_one_batch_a_lane_marked_late() {
         }
         counts(&[world.words("eir")], &[("ask-0;", 1), ("ask-23;", 1), ("dm-0;", 1), ("chat-7;", 1)]);
     });
+}
+
+/// The homeserver tells who types in a room.
+async fn type_in(stage: &Stage, room: &str, users: &[&str]) {
+    let typing = json!({ "type": "m.typing", "room_id": room, "content": { "user_ids": users } });
+    assert_eq!(stage.push("typing", &json!({ "events": [], "ephemeral": [typing] })).await, 200);
+}
+
+#[test]
+fn she_waits_within_the_cap_while_a_sender_types() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.typing_waits = true;
+    world.config.settle = Settle { quiet: Duration::from_secs(2), cap: Duration::from_secs(10) };
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, first");
+        type_in(stage, &swarm, &["@alice:hs.test"]).await;
+        stage.pass(6_000).await;
+        assert_eq!(stage.thoughts("eir"), 0, "she goes on typing");
+        stage.alice().say(&swarm, "and second");
+        type_in(stage, &swarm, &[]).await;
+        stage.pass(1_500).await;
+        assert_eq!(stage.thoughts("eir"), 0, "it is not quiet yet");
+        stage.pass(1_000).await;
+        assert_eq!(stage.thoughts("eir"), 1);
+
+        stage.alice().say(&swarm, "Eir, third");
+        type_in(stage, &swarm, &["@alice:hs.test"]).await;
+        stage.pass(9_500).await;
+        assert_eq!(stage.thoughts("eir"), 1);
+        stage.pass(1_000).await;
+        assert_eq!(stage.thoughts("eir"), 2, "not beyond the cap");
+
+        type_in(stage, &swarm, &["@bob:hs.test"]).await;
+        stage.alice().say(&swarm, "Eir, fourth");
+        stage.pass(3_000).await;
+        assert_eq!(stage.thoughts("eir"), 3, "nothing of Bob's waits for her");
+    });
+    let fed = world.fed("eir");
+    counts(&[fed[0].words.clone()], &[("first", 1), ("and second", 1)]);
 }

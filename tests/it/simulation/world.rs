@@ -346,6 +346,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         trim_over: 8 * 1024,
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
+        typing_waits: false,
         reconcile: Duration::from_secs(300),
         places: Places { most: 8, resident: None },
         mind: Mind::Scripted(scripted::Config { state }),
