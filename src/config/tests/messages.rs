@@ -256,6 +256,31 @@ fn the_appservice_is_checked() {
 }
 
 #[test]
+fn what_a_register_says_is_checked() {
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nspeak_from = [\"minds\", \"hall\"]",
+        "DIR/bridge.toml:16: registers.lounge.speak_from[1]: there is no register `hall`; add [registers.hall] with a voice, or name one of: burn, lounge, minds, swarm",
+    );
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nspeak_from = [\"minds\", \"dm\"]",
+        "DIR/bridge.toml:16: registers.lounge.speak_from: what is said in direct chats could come up in its rooms; remove \"dm\" from it, or write allow_from_dm = true beside it",
+    );
+    check("[registers.lounge]", "[registers.lounge]\nspeak_from = [\"dm\"]\nallow_from_dm = true", "fine []");
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nallow_from_dm = true",
+        "DIR/bridge.toml:16: registers.lounge.allow_from_dm: allows what is not asked for; add \"dm\" to speak_from beside it, or remove it",
+    );
+    check(
+        "[registers.lounge]",
+        "[registers.lounge]\nwakes = \"everybody\"",
+        "DIR/bridge.toml:16: registers.lounge.wakes: `everybody` is not known; write one of: addressed, anyone, nobody",
+    );
+}
+
+#[test]
 fn registers_and_rooms_fit() {
     check(
         r##"alias = "#persona_lounge:hs.test""##,
@@ -283,30 +308,9 @@ fn registers_and_rooms_fit() {
         "DIR/bridge.toml:20: rooms[0].register: `dm` is the register of direct chats; name another one, or make the room a direct chat by `direct`",
     );
     check(
-        "[registers.lounge]",
-        "[registers.lounge]\nspeak_from = [\"minds\", \"hall\"]",
-        "DIR/bridge.toml:16: registers.lounge.speak_from[1]: there is no register `hall`; add [registers.hall] with a voice, or name one of: burn, lounge, minds, swarm",
-    );
-    check(
-        "[registers.lounge]",
-        "[registers.lounge]\nspeak_from = [\"minds\", \"dm\"]",
-        "DIR/bridge.toml:16: registers.lounge.speak_from: what is said in direct chats could come up in its rooms; remove \"dm\" from it, or write allow_from_dm = true beside it",
-    );
-    check("[registers.lounge]", "[registers.lounge]\nspeak_from = [\"dm\"]\nallow_from_dm = true", "fine []");
-    check(
-        "[registers.lounge]",
-        "[registers.lounge]\nallow_from_dm = true",
-        "DIR/bridge.toml:16: registers.lounge.allow_from_dm: allows what is not asked for; add \"dm\" to speak_from beside it, or remove it",
-    );
-    check(
         "[[personas]]",
         "[[rooms]]\nalias = \"#persona_den:hs.test\"\ndirect = \"eir\"\nlisten = \"addressed\"\n\n[[personas]]",
         "DIR/bridge.toml:25: rooms[1].listen: says nothing in a direct chat; remove it: all that is said in a direct chat is addressed",
-    );
-    check(
-        "[registers.lounge]",
-        "[registers.lounge]\nwakes = \"everybody\"",
-        "DIR/bridge.toml:16: registers.lounge.wakes: `everybody` is not known; write one of: addressed, anyone, nobody",
     );
     check(
         "register = \"lounge\"\n\n[[personas]]",
