@@ -57,8 +57,12 @@ pub(crate) async fn surroundings(
     let id = &persona.persona.id;
     let mut labels = labels_of(batch);
     for event in batch.deliveries.iter().flat_map(referred) {
-        if !labels.contains_key(&event)
-            && let Some(seq) = shared.store.number_of(id, &event)?
+        if labels.contains_key(&event) {
+            continue;
+        }
+        if shared.store.sent_by(&event)?.as_ref() == Some(&persona.persona.user) {
+            labels.insert(event, prompt::OWN.to_owned());
+        } else if let Some(seq) = shared.store.number_of(id, &event)?
             && shared.store.heard(id, seq)?.is_some_and(|heard| heard.lane == batch.lane)
         {
             labels.insert(event, format!("m{seq}"));

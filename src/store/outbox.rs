@@ -1,12 +1,12 @@
 //! What is to be sent, in order, and what became of it.
 
-use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
 use super::inbox::{put_words, remove_words, words};
-use super::record::{self, OursForm, RequestForm, SayForm, SinceForm};
+use super::record::{self, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
 use super::table::{self, Table};
 use super::tx::{Read, Tx};
-use super::{NewSay, Parking, Result, Say};
+use super::{NewSay, Parking, Result, Say, inbox, redact};
 use crate::conversation::{Millis, RequestId};
 
 /// Each say gets this many places, so that the parts of a split one find room before the next.
@@ -16,9 +16,18 @@ const SLOT: usize = 4;
 
 /// Puts a say in at the end, unless its request waits or was sent already.
 pub(super) fn say(tx: &mut Tx<'_>, say: NewSay, now: Millis) -> Result<()> {
+    put_last(tx, say, None, now)
+}
+
+/// Puts in what a Persona says in a turn.
+pub(super) fn speak(tx: &mut Tx<'_>, say: NewSay, spoken: SpokenForm, now: Millis) -> Result<()> {
+    put_last(tx, say, Some(spoken), now)
+}
+
+fn put_last(tx: &mut Tx<'_>, say: NewSay, spoken: Option<SpokenForm>, now: Millis) -> Result<()> {
     if !is_known(tx, &say.request)? {
         let seq = tx.count("says")?.saturating_mul(PLACES);
-        put(tx, seq, say, now)?;
+        put(tx, seq, (say, spoken), now)?;
     }
     Ok(())
 }
@@ -27,9 +36,9 @@ fn is_known<R: Read>(from: &R, request: &RequestId) -> Result<bool> {
     Ok(from.row(Table::Requests, request.as_str().as_bytes())?.is_some())
 }
 
-fn put(tx: &mut Tx<'_>, seq: u64, say: NewSay, now: Millis) -> Result<()> {
+fn put(tx: &mut Tx<'_>, seq: u64, (say, spoken): (NewSay, Option<SpokenForm>), now: Millis) -> Result<()> {
     tx.put(Table::Requests, say.request.as_str().as_bytes(), &RequestForm::Waits(seq))?;
-    let (mut form, body) = SayForm::new(say, now);
+    let (mut form, body) = SayForm::new(say, spoken, now);
     let place = seq.to_be_bytes();
     form.body = put_words(tx, "o", &place, body)?;
     tx.put(Table::Outbox, &place, &form)
@@ -61,7 +70,7 @@ pub(super) fn sent(tx: &mut Tx<'_>, seq: u64, event: &OwnedEventId, now: Millis)
     if let Some(form) = remove(tx, seq)? {
         let sent = RequestForm::Sent(event.clone(), now.0);
         tx.put(Table::Requests, form.request.as_bytes(), &sent)?;
-        ours(tx, event, form.sender, now)?;
+        ours(tx, event, form, now)?;
     }
     Ok(())
 }
@@ -73,7 +82,7 @@ pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, n
     if let Some(RequestForm::Waits(seq)) = known
         && let Some(form) = remove(tx, seq)?
     {
-        ours(tx, event, form.sender, now)?;
+        ours(tx, event, form, now)?;
     }
     if !matches!(known, Some(RequestForm::Sent(..))) {
         tx.put(Table::Requests, place, &RequestForm::Sent(event.clone(), now.0))?;
@@ -81,8 +90,20 @@ pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, n
     Ok(())
 }
 
-fn ours(tx: &mut Tx<'_>, event: &EventId, sender: OwnedUserId, now: Millis) -> Result<()> {
-    tx.put(Table::Ours, event.as_bytes(), &OursForm { sender, at: now.0 })
+fn ours(tx: &mut Tx<'_>, event: &OwnedEventId, form: SayForm, now: Millis) -> Result<()> {
+    let spoken = form.spoken.map(|spoken| (form.room, spoken));
+    // That it was taken back may be heard of before it is known to be ours.
+    if let Some((room, spoken)) = &spoken
+        && inbox::event(tx, event)?.redacted.contains_key(room)
+    {
+        redact::own(tx, room, spoken)?;
+    }
+    tx.put(Table::Ours, event.as_bytes(), &OursForm { sender: form.sender, at: now.0, spoken })
+}
+
+/// In which room and turn a Persona said an event, if one did.
+pub(super) fn spoken<R: Read>(from: &R, event: &EventId) -> Result<Option<(OwnedRoomId, SpokenForm)>> {
+    Ok(from.record::<OursForm>(Table::Ours, event.as_bytes())?.and_then(|ours| ours.spoken))
 }
 
 /// Who of us sent an event, if one of us did.
@@ -110,13 +131,11 @@ pub(super) fn split(tx: &mut Tx<'_>, seq: u64, parts: Vec<NewSay>, now: Millis) 
     if step == 0 {
         return Err(record::corrupt(Table::Outbox, &place, "it was split too often"));
     }
-    if remove(tx, seq)?.is_none() {
-        return Ok(());
-    }
+    let Some(whole) = remove(tx, seq)? else { return Ok(()) };
     for (part, place) in parts.into_iter().zip((seq + step..next).step_by(usize::try_from(step).unwrap_or(1)))
     {
         if !is_known(tx, &part.request)? {
-            put(tx, place, part, now)?;
+            put(tx, place, (part, whole.spoken.clone()), now)?;
         }
     }
     Ok(())

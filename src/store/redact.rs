@@ -1,16 +1,16 @@
 //! Events that are taken back, and what was learned from them.
 
-use ruma::OwnedEventId;
+use ruma::{OwnedEventId, RoomId};
 
 use super::inbox::{self, mail_key};
-use super::record::{HeldForm, KindForm, LaneForm, MailForm};
+use super::record::{HeldForm, KindForm, LaneForm, MailForm, SpokenForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Result, memories, sessions, transcript, turns};
+use super::{Result, memories, outbox, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
-/// tainted. What was learned from it, and what is taken down of it, is forgotten.
+/// tainted. What was learned from it, and what is taken down of it, is forgotten. So it is where she said it herself.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.
@@ -41,7 +41,20 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
             inbox::deliver(tx, &persona, addressed(notice, label.lane))?;
         }
     }
-    Ok(())
+    match outbox::spoken(tx, redacts)? {
+        Some((room, spoken)) if room == notice.room => {
+            own(tx, &room, &spoken)?;
+            inbox::deliver(tx, &PersonaId(spoken.persona), addressed(notice, spoken.lane))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a Persona said in a room was taken back: it leaves what is taken down of the turn, and her session is tainted.
+pub(super) fn own(tx: &mut Tx<'_>, room: &RoomId, spoken: &SpokenForm) -> Result<()> {
+    let persona = PersonaId(spoken.persona.clone());
+    transcript::withdraw_said(tx, &persona, room, spoken)?;
+    sessions::taint(tx, &persona)
 }
 
 fn addressed(notice: &Delivery, lane: LaneForm) -> Delivery {

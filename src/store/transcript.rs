@@ -2,10 +2,10 @@
 //!
 //! Nothing of a lane is ever read for another one, and what is taken back goes at once.
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, RoomId};
 
 use super::base::View;
-use super::record::{self, HeardLineForm, KindForm, LaneForm, MailForm, PastForm, SaidLineForm};
+use super::record::{self, HeardLineForm, KindForm, LaneForm, MailForm, PastForm, SaidLineForm, SpokenForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Result, chunk, inbox};
@@ -81,6 +81,27 @@ pub(super) fn withdraw(
         if turn.heard.len() < before {
             turn.said.clear();
             tx.put(Table::Transcript, &place, &turn)?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets what she said in a room in a turn.
+pub(super) fn withdraw_said(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    room: &RoomId,
+    spoken: &SpokenForm,
+) -> Result<()> {
+    for (place, mut past) in
+        tx.records::<PastForm>(Table::Transcript, &place(persona, &spoken.lane.clone().into()))?
+    {
+        let before = past.said.len();
+        if past.turn.is_some_and(|turn| turn.0 == spoken.turn.0) {
+            past.said.retain(|line| line.room != room);
+        }
+        if past.said.len() < before {
+            tx.put(Table::Transcript, &place, &past)?;
         }
     }
     Ok(())

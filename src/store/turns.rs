@@ -2,7 +2,7 @@
 
 use super::inbox::{self, mail_key};
 use super::memories::{self, Worded};
-use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, TurnForm};
+use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{Books, Commit, Result, ledger, outbox, sessions, transcript};
@@ -68,13 +68,15 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
     if let Some(said) = said {
         let is_whole = !memories::was_taken_back(&taken);
         let said = said.into_iter().filter(|_| is_whole).map(transcript::said).collect();
-        let turn = PastForm { generation: session.generation, at: now.0, heard, said };
-        transcript::put(tx, &persona, &open.lane, turn)?;
+        let past =
+            PastForm { turn: Some(Id(turn.0)), generation: session.generation, at: now.0, heard, said };
+        transcript::put(tx, &persona, &open.lane, past)?;
     }
+    let spoken = SpokenForm::new(&persona, &open.lane, turn);
     let worded = Worded { lane: open.lane, mail: &taken, generation: session.generation, now };
     memories::commit(tx, &persona, &worded, memory)?;
     for say in says {
-        outbox::say(tx, say, now)?;
+        outbox::speak(tx, say, spoken.clone(), now)?;
     }
     book(tx, &persona, Books { session: Some(session), ledger })?;
     tx.remove(Table::Turns, &turn_key(&persona))

@@ -54,15 +54,13 @@ pub enum Hearing {
 
 /// Decides who hears an event of a room.
 ///
-/// Redactions are heard from anybody who is not ours, also in an encrypted room: whoever the homeserver lets take a
-/// message back, it must not be fed any more.
+/// Redactions are heard from anybody, also in an encrypted room: whoever the homeserver lets take a message back, it must
+/// not be fed any more.
 pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
-    if event.sender == known.bot {
-        return Hearing::Nothing(OWN);
-    }
     match &event.content {
-        Content::Message(message) => hear_message(event, message, room, known),
         Content::Redaction { redacts } => hear_redaction(event, redacts, room, known),
+        _ if event.sender == known.bot => Hearing::Nothing(OWN),
+        Content::Message(message) => hear_message(event, message, room, known),
         Content::Member(_) => Hearing::Nothing("member"),
         Content::Encryption => Hearing::Nothing("encryption"),
         Content::Tombstone => Hearing::Nothing("tombstone"),
@@ -161,9 +159,6 @@ fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Ca
 }
 
 fn hear_redaction(event: &Event, redacts: &OwnedEventId, room: &Room, known: Known<'_>) -> Hearing {
-    if known.personas.iter().any(|persona| persona.user == event.sender) {
-        return Hearing::Nothing(OWN);
-    }
     let Some((_, seat)) = seated(room, known.personas).next() else {
         return Hearing::Nothing("where nobody sits");
     };

@@ -23,7 +23,7 @@ pub(super) use brake::{brake, brake_text};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
-pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm};
+pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
 pub(super) use state::StateForm;
 pub(super) use transcript::{HeardLineForm, PastForm, SaidLineForm};

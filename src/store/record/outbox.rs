@@ -3,7 +3,9 @@
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{Millis, RequestId};
+use super::mail::LaneForm;
+use super::turn::Id;
+use crate::conversation::{Lane, Millis, PersonaId, RequestId, TurnId};
 use crate::store::{IdentityRow, NewSay, Say};
 
 /// [`Say`] without its place, which is the key.
@@ -23,11 +25,29 @@ pub(in crate::store) struct SayForm {
     pub(in crate::store) failed: bool,
     /// None where the body stands in a row of its own.
     pub(in crate::store) body: Option<String>,
+    /// The turn in which a Persona said it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) spoken: Option<SpokenForm>,
+}
+
+/// In which turn a Persona said something.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct SpokenForm {
+    pub(in crate::store) persona: String,
+    pub(in crate::store) lane: LaneForm,
+    pub(in crate::store) turn: Id,
+}
+
+impl SpokenForm {
+    /// The form of it.
+    pub(in crate::store) fn new(persona: &PersonaId, lane: &Lane, turn: TurnId) -> Self {
+        Self { persona: persona.0.clone(), lane: LaneForm::from(lane), turn: Id(turn.0) }
+    }
 }
 
 impl SayForm {
     /// The form of a say, its body apart.
-    pub(in crate::store) fn new(say: NewSay, now: Millis) -> (Self, String) {
+    pub(in crate::store) fn new(say: NewSay, spoken: Option<SpokenForm>, now: Millis) -> (Self, String) {
         let form = Self {
             sender: say.sender,
             room: say.room,
@@ -39,6 +59,7 @@ impl SayForm {
             parked: None,
             failed: false,
             body: None,
+            spoken,
         };
         (form, say.body)
     }
@@ -73,6 +94,9 @@ pub(in crate::store) enum RequestForm {
 pub(in crate::store) struct OursForm {
     pub(in crate::store) sender: OwnedUserId,
     pub(in crate::store) at: u64,
+    /// Where a Persona said it in a turn, and in which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) spoken: Option<(OwnedRoomId, SpokenForm)>,
 }
 
 /// Since when something is so.

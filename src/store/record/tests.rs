@@ -58,6 +58,7 @@ fn forms_of_turns_stay_as_they_are() {
 #[test]
 fn the_form_of_turns_that_are_over_stays_as_it_is() {
     check::<PastForm>(r#"{"generation":2,"at":7}"#);
+    check::<PastForm>(r#"{"turn":"00000000-0000-0000-0000-000000000001","generation":2,"at":7}"#);
     check::<PastForm>(
         r#"{"generation":2,"at":7,"heard":[{"event":"$e","room":"!r:x.org","sender":"@a:x.org","name":"A","text":"hi","said":5}],"said":[{"room":"!r:x.org","text":"ho"}]}"#,
     );
@@ -107,6 +108,12 @@ fn forms_of_the_outbox_stay_as_they_are() {
     check::<SayForm>(
         r#"{"sender":"@e:x.org","room":"!r:x.org","request":"q","kind":"m.room.message","cause":"c","part":"0","since":3,"parked":"500","failed":true,"body":"{}"}"#,
     );
+    let spoken =
+        r#"{"persona":"eir","lane":{"register":"public"},"turn":"00000000-0000-0000-0000-000000000001"}"#;
+    check::<SayForm>(&format!(
+        r#"{{"sender":"@e:x.org","room":"!r:x.org","request":"q","kind":"m.room.message","cause":"c","part":"0","since":3,"parked":null,"body":"{{}}","spoken":{spoken}}}"#
+    ));
+    check::<OursForm>(&format!(r#"{{"sender":"@e:x.org","at":8,"spoken":["!r:x.org",{spoken}]}}"#));
     check::<RequestForm>(r#"{"waits":4294967296}"#);
     check::<RequestForm>(r#"{"sent":["$e",8]}"#);
     check::<OursForm>(r#"{"sender":"@e:x.org","at":8}"#);

@@ -3,12 +3,15 @@
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
+use super::turn::Id;
 use crate::conversation::Millis;
 use crate::conversation::past::{PastLine, PastTurn};
 
 /// [`PastTurn`], with the events of what was heard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct PastForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) turn: Option<Id>,
     pub(in crate::store) generation: u32,
     pub(in crate::store) at: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -142,3 +142,71 @@ fn withdrawn_mail_goes_with_the_next_turn() {
         assert_eq!(store.heard(&eir(), 1).unwrap().unwrap().event, event("a"));
     });
 }
+
+/// Ends a turn in which she said something in two rooms, and answers where the first waits in the outbox.
+fn speak(world: &World) -> u64 {
+    world.accept(vec![heard_by(&eir(), "a", "a question")]);
+    block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
+    let commit = Commit {
+        persona: eir(),
+        turn: turn(1, &[]).id,
+        says: vec![say("q", "swarm"), say("p", "burn")],
+        session: session(4),
+        ledger: Vec::new(),
+        memory: Remembering::default(),
+        show: BTreeSet::new(),
+        said: Some(vec![(room("swarm"), "oops".to_owned()), (room("burn"), "fine".to_owned())]),
+        now: NOW,
+    };
+    block(world.store().commit(commit)).unwrap();
+    world.store().outbox_heads().unwrap()[0].seq
+}
+
+fn taken_down(store: &Store) -> Vec<String> {
+    let turns = store.past(&eir(), &lane(), Millis(0)).unwrap().into_iter();
+    turns.flat_map(|turn| turn.lines).map(|line| line.text).collect()
+}
+
+#[test]
+fn what_she_said_herself_leaves_the_record_taints_her_session_and_is_told() {
+    let mut world = World::new();
+    let seq = speak(&world);
+    block(world.store().sent(seq, event("mine"), NOW)).unwrap();
+    let elsewhere = Delivery { room: room("burn"), ..notice("other", "mine") };
+    world.accept(vec![arrival("other", vec![Effect::Redact { redacts: event("mine"), notice: elsewhere }])]);
+    assert_eq!(world.store().tainted(&eir()).unwrap(), None, "it counts in its own room only");
+    world.accept(vec![redaction("r", "mine"), redaction("again", "mine")]);
+    world.look(|store| {
+        assert_eq!(taken_down(store), ["a question", "fine"]);
+        assert_eq!(store.tainted(&eir()).unwrap(), Some(4));
+        let told = numbered(2, Delivery { lane: lane(), ..notice("r", "mine") });
+        assert_eq!(store.deliveries(&eir(), &[2, 3]).unwrap(), [told]);
+    });
+}
+
+#[test]
+fn what_she_said_may_be_taken_back_before_it_is_known_to_be_hers() {
+    let mut world = World::new();
+    let seq = speak(&world);
+    let halves = ["h1", "h2"].map(|half| say(half, "swarm")).to_vec();
+    block(world.store().split(seq, halves, NOW)).unwrap();
+    world.accept(vec![redaction("r", "mine")]);
+    assert_eq!(world.store().tainted(&eir()).unwrap(), None);
+    world.accept(vec![arrival("mine", vec![Effect::Echo(RequestId("h2".to_owned()))])]);
+    world.look(|store| {
+        assert_eq!(taken_down(store), ["a question", "fine"]);
+        assert_eq!(store.tainted(&eir()).unwrap(), Some(4));
+    });
+}
+
+#[test]
+fn what_the_bridge_says_of_itself_taints_nobody() {
+    let world = World::new();
+    block(world.store().book(&eir(), books(session(4)))).unwrap();
+    assert!(block(world.store().say_once("k".to_owned(), vec![say("q", "swarm")], NOW)).unwrap());
+    let seq = world.store().outbox_heads().unwrap()[0].seq;
+    block(world.store().sent(seq, event("mine"), NOW)).unwrap();
+    world.accept(vec![redaction("r", "mine")]);
+    assert_eq!(world.store().tainted(&eir()).unwrap(), None);
+    assert!(world.waiting(&eir()).is_empty());
+}

@@ -26,6 +26,7 @@ mod spoilt;
 mod stage;
 mod start_lines;
 mod states;
+mod taken_back;
 mod trims;
 mod turns;
 mod world;

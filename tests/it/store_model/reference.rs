@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use persona_bridge::conversation::{Delivery, DeliveryKind, Millis, PersonaId, RequestId};
+use persona_bridge::conversation::{Delivery, DeliveryKind, Lane, Millis, PersonaId, RequestId};
 use persona_bridge::persona::OpenTurn;
 use persona_bridge::persona::session::Session;
 use persona_bridge::store::{Arrival, Commit, Effect, NewSay, SeatRow};
@@ -46,6 +46,8 @@ impl Pile {
 pub(super) struct Queued {
     pub(super) say: NewSay,
     pub(super) parked: bool,
+    /// Whose turn said it in which lane, if one did.
+    spoken: Option<(PersonaId, Lane)>,
 }
 
 /// The whole store.
@@ -58,6 +60,8 @@ pub(super) struct Reference {
     pub(super) outbox: Vec<Queued>,
     pub(super) sent: BTreeMap<RequestId, (OwnedEventId, Millis)>,
     pub(super) ours: BTreeMap<OwnedEventId, OwnedUserId>,
+    /// Events of ours that a turn said, with room and lane.
+    spoken: BTreeMap<OwnedEventId, (OwnedRoomId, PersonaId, Lane)>,
     pub(super) once: BTreeSet<String>,
     pub(super) seats: BTreeMap<(OwnedRoomId, PersonaId), SeatRow>,
     pub(super) members: BTreeMap<(OwnedRoomId, OwnedUserId), (Option<String>, bool, Millis)>,
@@ -146,6 +150,11 @@ impl Reference {
                 self.deliver(&persona, &Delivery { lane: heard.lane, ..notice.clone() });
             }
         }
+        if let Some((room, persona, lane)) = self.spoken.get(redacts).cloned()
+            && room == notice.room
+        {
+            self.deliver(&persona, &Delivery { lane, ..notice.clone() });
+        }
     }
 
     pub(super) fn write_turn(&mut self, persona: &PersonaId, turn: &OpenTurn, session: Option<&Session>) {
@@ -160,7 +169,8 @@ impl Reference {
         let Some(turn) = pile.turn.take_if(|turn| turn.id == commit.turn) else { return };
         turn.seqs.iter().for_each(|seq| drop(pile.mail.remove(seq)));
         pile.session = Some(commit.session.clone());
-        commit.says.iter().for_each(|say| self.say(say));
+        let spoken = Some((commit.persona.clone(), turn.lane));
+        commit.says.iter().for_each(|say| self.say(say, spoken.clone()));
     }
 
     pub(super) fn hold(&mut self, persona: &PersonaId, turn: &OpenTurn, reason: &str) {
@@ -188,18 +198,18 @@ impl Reference {
         (mail, parked.map(|queued| queued.parked = false).count() as u64)
     }
 
-    fn say(&mut self, say: &NewSay) {
+    fn say(&mut self, say: &NewSay, spoken: Option<(PersonaId, Lane)>) {
         let known = self.sent.contains_key(&say.request)
             || self.outbox.iter().any(|queued| queued.say.request == say.request);
         if !known {
-            self.outbox.push(Queued { say: say.clone(), parked: false });
+            self.outbox.push(Queued { say: say.clone(), parked: false, spoken });
         }
     }
 
     pub(super) fn say_once(&mut self, key: &str, says: &[NewSay]) -> bool {
         let new = self.once.insert(key.to_owned());
         if new {
-            says.iter().for_each(|say| self.say(say));
+            says.iter().for_each(|say| self.say(say, None));
         }
         new
     }
@@ -210,6 +220,9 @@ impl Reference {
         if let Some(place) = self.outbox.iter().position(waits) {
             let queued = self.outbox.remove(place);
             self.ours.insert(event.clone(), queued.say.sender);
+            let room = queued.say.room;
+            let spoken = queued.spoken.map(|(persona, lane)| (room, persona, lane));
+            self.spoken.extend(spoken.map(|spoken| (event.clone(), spoken)));
         }
         self.sent.entry(request.clone()).or_insert((event.clone(), now));
     }
@@ -218,7 +231,9 @@ impl Reference {
         let Some(place) = self.outbox.iter().position(|queued| queued.say.request == *request) else {
             return;
         };
-        let parts = parts.iter().map(|say| Queued { say: say.clone(), parked: false });
+        let spoken = self.outbox[place].spoken.clone();
+        let parts =
+            parts.iter().map(|say| Queued { say: say.clone(), parked: false, spoken: spoken.clone() });
         self.outbox.splice(place..=place, parts);
     }
 
