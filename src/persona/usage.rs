@@ -9,8 +9,6 @@ pub struct Usage {
     pub requests: Vec<RequestUsage>,
     /// What the attempt cost, in USD, as the CLI reckons it; none where it did not say.
     pub money: Option<f64>,
-    /// From the line to the first token.
-    pub first_token: Option<Duration>,
     /// The model's context window in tokens, as the CLI reports it.
     pub window: Option<u64>,
     /// Resident memory of the CLI's process group when its newest answer began, in bytes.
@@ -32,6 +30,8 @@ pub struct RequestUsage {
     pub written_1h: u64,
     /// Output tokens.
     pub output: u64,
+    /// From the request to the first token of its answer, as the CLI measured it; none where it did not tell.
+    pub first_token: Option<Duration>,
 }
 
 impl RequestUsage {

@@ -1,7 +1,5 @@
 //! What an attempt used, gathered from the lines of stdout.
 
-use std::time::Duration;
-
 use super::wire::{Assistant, Outcome, Output, Request};
 use crate::persona::{RequestUsage, Usage};
 
@@ -48,8 +46,7 @@ impl Measured {
 
     /// What the turn used by its result, which cost `money` USD.
     pub(super) fn ended(self, outcome: &Outcome, money: f64) -> Usage {
-        let first_token = outcome.first_token.map(Duration::from_millis);
-        Usage { money: Some(money), first_token, window: outcome.window, ..self.usage() }
+        Usage { money: Some(money), window: outcome.window, ..self.usage() }
     }
 }
 
@@ -82,13 +79,12 @@ mod tests {
         ] {
             measured.note(&output);
         }
-        let outcome = Outcome { first_token: Some(90), window: Some(5), ..Outcome::default() };
+        let outcome = Outcome { window: Some(5), ..Outcome::default() };
         let usage = measured.ended(&outcome, 0.25);
         let counted: Vec<(u64, u64)> =
             usage.requests.iter().map(|request| (request.input, request.output)).collect();
         assert_eq!(counted, [(1_000, 30), (2_000, 40)]);
         assert_eq!((usage.money, usage.window), (Some(0.25), Some(5)));
-        assert_eq!(usage.first_token, Some(Duration::from_millis(90)));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Reading is lenient: a field of another type than expected is as if it were missing, and a line of an unknown type is
 //! [`Output::Other`].
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -118,8 +120,6 @@ pub(super) struct Outcome {
     pub(super) total_cost_usd: f64,
     /// Money since the result before, where it is told.
     pub(super) cost_since_last: Option<f64>,
-    /// From the line to the first token, in milliseconds.
-    pub(super) first_token: Option<u64>,
     /// The model's context window in tokens.
     pub(super) window: Option<u64>,
 }
@@ -132,7 +132,7 @@ pub(super) fn read(line: &[u8]) -> Output {
         "user" => echo(&value),
         "command_lifecycle" => lifecycle(&value),
         "assistant" => Output::Assistant(assistant(&value)),
-        "stream_event" => stream_event(&value["event"]),
+        "stream_event" => stream_event(&value),
         "rate_limit_event" => rate_limit(&value["rate_limit_info"]),
         "result" => Output::Result(Box::new(outcome(value))),
         _ => Output::Other,
@@ -191,16 +191,24 @@ pub(super) fn request(message: &Value) -> Option<Request> {
         written_5m: count(&usage["cache_creation_input_tokens"]).saturating_sub(written_1h),
         written_1h,
         output: count(&usage["output_tokens"]),
+        first_token: None,
     };
     Some(Request { message: text(message, "id").to_owned(), usage })
 }
 
-fn stream_event(event: &Value) -> Output {
+fn stream_event(value: &Value) -> Output {
+    let event = &value["event"];
     match (text(event, "type"), event["usage"]["output_tokens"].as_u64()) {
         ("message_delta", Some(output)) => Output::Counted(output),
-        ("message_start", _) => request(&event["message"]).map_or(Output::Other, Output::Began),
+        ("message_start", _) => began(&event["message"], &value["ttft_ms"]),
         _ => Output::Other,
     }
+}
+
+fn began(message: &Value, first_token: &Value) -> Output {
+    let Some(mut request) = request(message) else { return Output::Other };
+    request.usage.first_token = first_token.as_u64().map(Duration::from_millis);
+    Output::Began(request)
 }
 
 fn rate_limit(info: &Value) -> Output {
@@ -232,7 +240,6 @@ fn outcome(mut value: Value) -> Outcome {
         lines: lines(&value),
         total_cost_usd: value["total_cost_usd"].as_f64().unwrap_or(0.0),
         cost_since_last: costs.map(cost),
-        first_token: value["ttft_ms"].as_u64(),
         window: models.filter_map(|model| model["contextWindow"].as_u64()).max(),
     }
 }
@@ -329,6 +336,7 @@ mod tests {
                         written_5m: 1,
                         written_1h: 4,
                         output: 1,
+                        first_token: None,
                     },
                 }),
             }),
@@ -343,10 +351,14 @@ mod tests {
         );
         let usage =
             RequestUsage { model: "m".to_owned(), input: 7, written_5m: 5, ..RequestUsage::default() };
-        check(
-            r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_2","model":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5}}}}"#,
-            Output::Began(Request { message: "msg_2".to_owned(), usage }),
-        );
+        let begun = r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_2","model":"m","usage":{"input_tokens":7,"cache_creation_input_tokens":5}}}}"#;
+        let began = |first_token| {
+            let usage = RequestUsage { first_token, ..usage.clone() };
+            Output::Began(Request { message: "msg_2".to_owned(), usage })
+        };
+        check(begun, began(None));
+        let told = begun.replace(r#""event":"#, r#""ttft_ms":347,"event":"#);
+        check(&told, began(Some(Duration::from_millis(347))));
         check(r#"{"type":"stream_event","event":{"type":"ping"}}"#, Output::Other);
     }
 
@@ -379,7 +391,6 @@ mod tests {
             lines: vec![id(LINE)],
             total_cost_usd: 0.5,
             cost_since_last: Some(0.25),
-            first_token: Some(1_234),
             window: Some(200_000),
             ..Outcome::default()
         };

@@ -113,9 +113,6 @@ impl Account {
             by_table.push(price.cost(&tokens(request)));
             counted.requests.push(self.request(attempt, number, request, &price));
         }
-        if let Some(first) = counted.requests.first_mut() {
-            first.first_token = usage.first_token;
-        }
         let whole = usage.money.filter(|_| counted.unknown.is_none()).map(Usd::of_dollars);
         if let Some(whole) = whole {
             share_out(whole, &by_table, &mut counted.requests);
@@ -161,7 +158,7 @@ impl Account {
             ttl,
             verdict,
             money: None,
-            first_token: None,
+            first_token: request.first_token,
             rss: attempt.usage.resident,
         }
     }
@@ -293,6 +290,14 @@ mod tests {
         count(&mut third, 9_100, &used(&[request(6_000, 4_000)], None));
         assert_eq!((third.meter.rehydrated, third.meter.shared), (9_900, 6_000));
         assert_eq!(third.carried().meter.shared, 6_000);
+    }
+
+    #[test]
+    fn each_request_has_its_own_time_to_the_first_token_or_none() {
+        let tokens = [Some(628), None, Some(347)].map(|ms| ms.map(Duration::from_millis));
+        let requests = tokens.map(|first_token| RequestUsage { first_token, ..request(9_000, 10) });
+        let counted = count(&mut Account::default(), 0, &used(&requests, None));
+        assert_eq!(counted.requests.iter().map(|row| row.first_token).collect::<Vec<_>>(), tokens);
     }
 
     #[test]

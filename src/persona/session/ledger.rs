@@ -34,7 +34,7 @@ pub struct Request {
     pub verdict: CacheVerdict,
     /// What the claude CLI counted for it.
     pub money: Option<Usd>,
-    /// From the line to the first token.
+    /// From the request to the first token of its answer, where the CLI told it.
     pub first_token: Option<Duration>,
     /// The resident memory of the child's process group when its newest answer began, in bytes.
     pub rss: Option<u64>,

@@ -63,7 +63,8 @@ async fn answered_tells_each_request_and_money() {
     assert_eq!(api.requests().len(), 2);
     assert!(ended.usage.money.unwrap() > 0.0);
     assert_eq!(ended.usage.window, Some(200_000));
-    assert!(ended.usage.first_token.is_some());
+    let first_tokens = ended.usage.requests.iter().map(|request| request.first_token);
+    assert!(first_tokens.clone().count() > 0 && first_tokens.flatten().count() == ended.usage.requests.len());
     // The CLI is at least as large as it was ever measured, and its guard is not counted.
     assert!(ended.usage.resident.unwrap() > 100 << 20, "{:?}", ended.usage);
 }
