@@ -79,6 +79,7 @@ impl Keeper {
             ttl: self.shared.config.mind.cached_for(),
             mail: self.mail,
             shared: self.shared_part,
+            goes_on: session.last_committed.is_some(),
         };
         let counted = session.account.count(&attempt, &self.shared.config.prices);
         self.complain(session, &counted, now_with).await?;

@@ -51,6 +51,8 @@ pub struct Attempt<'a> {
     pub mail: u64,
     /// About how many tokens sessions share, until that was measured.
     pub shared: u64,
+    /// Whether the session had answered before.
+    pub goes_on: bool,
 }
 
 /// What an attempt came to.
@@ -141,7 +143,10 @@ impl Account {
             self.meter.read(tokens.read, tariff);
         } else {
             let shared = if self.meter.shared > 0 { self.meter.shared } else { attempt.shared };
-            self.meter = Meter::begun(&tokens, attempt.mail, shared);
+            let begun = Meter::begun(&tokens, attempt.mail, shared);
+            // What a session reads that nothing was counted of yet may be its own.
+            let shared = if attempt.goes_on { shared.min(begun.rehydrated) } else { begun.shared };
+            self.meter = Meter { shared, ..begun };
         }
         self.prefix = tokens.prompt();
         self.used = Some(attempt.ended);
@@ -236,8 +241,12 @@ mod tests {
 
     /// Counts an attempt that was fed at this second and took one.
     fn count(account: &mut Account, at: u64, usage: &Usage) -> Counted {
+        account.count(&attempt(at, usage), &prices())
+    }
+
+    fn attempt(at: u64, usage: &Usage) -> Attempt<'_> {
         let (fed, ended) = (Millis(at * 1_000), Millis((at + 1) * 1_000));
-        let attempt = Attempt {
+        Attempt {
             generation: 1,
             attempt: 1,
             fed,
@@ -246,8 +255,8 @@ mod tests {
             ttl: Ttl::FiveMinutes,
             mail: 100,
             shared: 4_000,
-        };
-        account.count(&attempt, &prices())
+            goes_on: false,
+        }
     }
 
     #[test]
@@ -298,6 +307,16 @@ mod tests {
         let requests = tokens.map(|first_token| RequestUsage { first_token, ..request(9_000, 10) });
         let counted = count(&mut Account::default(), 0, &used(&requests, None));
         assert_eq!(counted.requests.iter().map(|row| row.first_token).collect::<Vec<_>>(), tokens);
+    }
+
+    #[test]
+    fn what_a_session_reads_that_went_on_uncounted_is_not_taken_for_shared() {
+        let usage = used(&[request(9_500, 500)], None);
+        for (goes_on, shared) in [(true, 4_000), (false, 9_500)] {
+            let mut account = Account::default();
+            account.count(&Attempt { goes_on, ..attempt(0, &usage) }, &prices());
+            assert_eq!((account.meter.rehydrated, account.meter.shared), (9_900, shared));
+        }
     }
 
     #[test]

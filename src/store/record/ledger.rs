@@ -79,6 +79,7 @@ enum VerdictForm {
 
 /// [`Account`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(in crate::store) struct AccountForm {
     prefix: u64,
     used: Option<u64>,

@@ -1,6 +1,8 @@
 use uuid::Uuid;
 
 use super::*;
+use crate::conversation::{LineId, Millis};
+use crate::persona::session::{Account, Fingerprint, Session, Ttl};
 use crate::store::table::Table;
 
 /// A row as this version writes it, and as every later one must still read it.
@@ -53,6 +55,28 @@ fn forms_of_turns_stay_as_they_are() {
     check::<SessionForm>(
         r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002","account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1}}"#,
     );
+}
+
+#[test]
+fn session_rows_of_older_versions_are_read() {
+    let id = "00000000-0000-0000-0000-000000000001";
+    let row = format!(
+        r#"{{"generation":2,"id":"{id}","fingerprint":{{"schema":"1"}},"begun":5,"last_committed":"{id}","fed":["{id}"]}}"#
+    );
+    let read = |row: &str| {
+        let bytes = [&[1], row.as_bytes()].concat();
+        Session::from(decode::<SessionForm>(Table::Sessions, b"eir", &bytes).unwrap())
+    };
+    let session = Session {
+        generation: 2,
+        fingerprint: Fingerprint([("schema".to_owned(), "1".to_owned())].into()),
+        last_committed: Some(LineId(Uuid::from_u128(1))),
+        ..Session::fresh(Uuid::from_u128(1), Millis(5))
+    };
+    assert_eq!(read(&row), session);
+    let counted = row.replace(r#""fed":["#, r#""account":{"prefix":9,"used":8,"ttl":"1h"},"fed":["#);
+    let account = Account { prefix: 9, used: Some(Millis(8)), ttl: Some(Ttl::OneHour), ..Account::default() };
+    assert_eq!(read(&counted), Session { account, ..session });
 }
 
 #[test]

@@ -116,6 +116,7 @@ pub(in crate::store) struct SessionForm {
     pub(in crate::store) last_committed: Option<Id>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) seeded: bool,
+    #[serde(default)]
     pub(in crate::store) account: AccountForm,
 }
 

@@ -49,7 +49,17 @@ fn count(account: &mut Account, ended: &Ended, second: u64) -> Request {
     let (fed, done) = (Millis(second * 1_000), Millis(second * 1_000 + 500));
     let usage = &ended.usage;
     let ttl = Ttl::FiveMinutes;
-    let attempt = Attempt { generation: 1, attempt: 1, fed, ended: done, usage, ttl, mail: 0, shared: 0 };
+    let attempt = Attempt {
+        generation: 1,
+        attempt: 1,
+        fed,
+        ended: done,
+        usage,
+        ttl,
+        mail: 0,
+        shared: 0,
+        goes_on: false,
+    };
     let mut counted = account.count(&attempt, &persona_bridge::config::prices::shipped().unwrap());
     assert_eq!(counted.requests.len(), 1, "{ended:?}");
     counted.requests.remove(0)

@@ -26,10 +26,10 @@ const SHARED: u64 = 3_800;
 /// What a turn adds.
 const TURN: u64 = 600;
 /// How long the cache keeps what was not used, and a little more.
-const COLD: u64 = 310_000;
+pub(super) const COLD: u64 = 310_000;
 
 /// One more message to Eir in the swarm, answered.
-async fn talk(stage: &Stage, words: &str) {
+pub(super) async fn talk(stage: &Stage, words: &str) {
     let swarm = stage.swarm().await;
     let before = stage.home.bodies(&swarm, EIR).len();
     stage.alice().say(&swarm, &format!("Eir, {words}"));
@@ -72,7 +72,7 @@ impl Cache {
 }
 
 /// A world in which Eir's requests are counted.
-fn counted(window: u64) -> World {
+pub(super) fn counted(window: u64) -> World {
     let mut world = World::new(Flavour::Synapse);
     let cache = Mutex::new(Cache { prefix: 0, used: None });
     world.script = Arc::new(move |_, words| {
@@ -83,13 +83,13 @@ fn counted(window: u64) -> World {
 }
 
 /// Which of the lines fed to Eir began a session that was not her first, counted from 1.
-fn seams(world: &World) -> Vec<usize> {
+pub(super) fn seams(world: &World) -> Vec<usize> {
     let fed = world.fed("eir");
     (1..).zip(&fed).filter(|(_, fed)| fed.words.starts_with(SEAM)).map(|(number, _)| number).collect()
 }
 
 /// Her refreshes in the ledger, by reason.
-fn refreshes(world: &World) -> Vec<(String, u64)> {
+pub(super) fn refreshes(world: &World) -> Vec<(String, u64)> {
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
     let sum = ledger::sum(&entries, Millis(0));
     sum.personas[&PersonaId("eir".into())].refreshes.clone().into_iter().collect()

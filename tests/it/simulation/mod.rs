@@ -15,6 +15,7 @@ mod losses;
 mod memories;
 mod model;
 mod months;
+mod older;
 mod outages;
 mod patience;
 mod put_out;
