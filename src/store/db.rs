@@ -16,13 +16,14 @@ use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
     Answer, Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening,
-    Parking, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable, Waiting,
+    Parking, Remembering, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable,
+    Waiting,
 };
 use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript, turns};
 use crate::conversation::about_me::Question;
 use crate::conversation::past::PastTurn;
 use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
-use crate::persona::memory::{Memories, Seen};
+use crate::persona::memory::{MOST, Memories, Seen, surplus};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
 use crate::persona::state::Refusal;
@@ -217,7 +218,19 @@ impl Store {
     }
     /// Ends a turn with its reply: says into the outbox, mail out of the inbox, session row, turn closed, in one transaction.
     pub async fn commit(&self, commit: Commit) -> Result<()> {
-        self.write(move |tx| turns::commit(tx, commit)).await
+        let makes_way = self.makes_way(&commit);
+        self.write(move |tx| turns::commit(tx, commit, makes_way)).await
+    }
+    /// Which of a Persona's memories make way for those that a turn worded.
+    fn makes_way(&self, commit: &Commit) -> BTreeSet<MemoryNumber> {
+        let Remembering { remember, forget, .. } = &commit.memory;
+        if remember.is_empty() {
+            return BTreeSet::new();
+        }
+        let most = MOST.saturating_sub(remember.len());
+        self.memories(&commit.persona, |memories| {
+            surplus(memories.all().filter(|memory| !forget.contains(&memory.number)), most, commit.now)
+        })
     }
     /// Ends a turn without a reply: its mail is put aside with the reason.
     pub async fn hold(

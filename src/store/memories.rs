@@ -27,12 +27,14 @@ pub(super) fn seen<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Seen
     Ok(form.map(Seen::from))
 }
 
-/// Writes down what a turn did to her memories. Nothing is learned from mail of which some was taken back meanwhile.
+/// Writes down what a turn did to her memories. Nothing is learned from mail of which some was taken back meanwhile, and
+/// then nothing makes way for it.
 pub(super) fn commit(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
     worded: &Worded<'_>,
     work: Remembering,
+    makes_way: BTreeSet<MemoryNumber>,
 ) -> Result<()> {
     let Remembering { remember, forget, recalled, seen } = work;
     let mut confided = own(worded);
@@ -50,6 +52,8 @@ pub(super) fn commit(
         remove(tx, persona, number)?;
     }
     if !was_taken_back(worded.mail) {
+        let gone = self::forget(tx, persona, makes_way)?;
+        tracing::debug!(%persona, gone, "memories made way for new ones");
         for kept in remember {
             learn(tx, persona, worded, kept, confided.clone())?;
         }

@@ -1,12 +1,14 @@
 //! Turns: written down before they are fed, ended by a reply or put aside.
 
+use std::collections::BTreeSet;
+
 use super::inbox::{self, mail_key};
 use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{Books, Commit, Result, ledger, outbox, sessions, transcript};
-use crate::conversation::{Millis, PersonaId};
+use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::persona::OpenTurn;
 
 /// The open turn of a Persona.
@@ -45,7 +47,7 @@ pub(super) fn write(
 }
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
-pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
+pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<MemoryNumber>) -> Result<()> {
     let Commit { persona, turn, says, session, ledger, memory, show, said, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
@@ -74,7 +76,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit) -> Result<()> {
     }
     let spoken = SpokenForm::new(&persona, &open.lane, turn);
     let worded = Worded { lane: open.lane, mail: &taken, generation: session.generation, now };
-    memories::commit(tx, &persona, &worded, memory)?;
+    memories::commit(tx, &persona, &worded, memory, makes_way)?;
     for say in says {
         outbox::speak(tx, say, spoken.clone(), now)?;
     }

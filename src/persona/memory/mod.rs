@@ -1,8 +1,9 @@
 //! What of her memories a Persona has before her, as a pure ranking that is never stored.
 //!
-//! It never decides what is remembered (she does, in her replies) and never drops a memory. What may be seen where is
-//! [`DmMemories`]; a further way to find memories is one more step in `recall`.
+//! It never decides what is remembered (she does, in her replies), only what makes way where that is too much. What may be
+//! seen where is [`DmMemories`]; a further way to find memories is one more step in `recall`.
 
+mod cap;
 mod index;
 mod recall;
 mod seen;
@@ -12,6 +13,7 @@ use ruma::OwnedRoomId;
 
 use crate::conversation::{Lane, Memory};
 
+pub use cap::{MOST, surplus};
 pub use index::Memories;
 pub use recall::{Hand, Recalled, recall};
 pub use seen::Seen;

@@ -95,7 +95,7 @@ pub(super) fn standing(memory: &Memory, now: Millis) -> f64 {
     matters * lift / (1.0 + idle_days / HALF_DAYS)
 }
 
-fn is_open(memory: &Memory) -> bool {
+pub(super) fn is_open(memory: &Memory) -> bool {
     memory.kept.task == Some(crate::conversation::Task::Open)
 }
 

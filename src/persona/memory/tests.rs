@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use ruma::{OwnedRoomId, OwnedUserId};
 
-use super::recall::{size_of_about, standing};
+use super::recall::{is_open, size_of_about, standing};
 use super::*;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, MemoryNumber, Millis, Origin, RegisterName, Salience, Task};
@@ -362,5 +362,51 @@ proptest! {
         let before = recalled(&all, &asked).used.contains(&number);
         all.use_now(number, NOW);
         prop_assert!(!before || recalled(&all, &asked).used.contains(&number));
+    }
+}
+
+#[test]
+fn what_counts_least_makes_way_and_of_equals_the_oldest() {
+    let with = |number, uses, salience| {
+        let mut memory = Memory { uses, used: NOW, ..memory(number, "x") };
+        memory.kept.salience = Salience::of_hundredths(salience);
+        memory
+    };
+    let all =
+        [with(1, 0, 50), with(2, 4, 10), with(3, 0, 10), with(4, 0, 50), task(Task::Open, with(5, 0, 0))];
+    let gone = |most| surplus(all.iter(), most, NOW).into_iter().map(|number| number.0).collect::<Vec<_>>();
+    assert_eq!(gone(5), [0; 0]);
+    assert_eq!(gone(4), [3]);
+    assert_eq!(gone(3), [2, 3]);
+    assert_eq!(gone(2), [1, 2, 3]);
+    assert_eq!(gone(0), [1, 2, 3, 4], "an open task stays");
+}
+
+fn any_kept() -> impl Strategy<Value = Memory> {
+    let tasks = prop_oneof![Just(None), Just(Some(Task::Open)), Just(Some(Task::Done))];
+    (tasks, 0_u32..20, 0_u64..=100, 0_u64..400).prop_map(|(task, uses, salience, day)| {
+        let mut memory = Memory { uses, used: Millis(day * DAY), ..memory(0, "x") };
+        (memory.kept.task, memory.kept.salience) = (task, Salience::of_hundredths(salience));
+        memory
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_makes_way_is_no_open_task_counts_no_more_than_what_stays_and_is_no_more_than_must_be(
+        drawn in prop::collection::vec(any_kept(), 0..40), most in 0_usize..40
+    ) {
+        let numbered = (1..).zip(drawn).map(|(number, memory)| Memory { number: MemoryNumber(number), ..memory });
+        let all: Vec<Memory> = numbered.collect();
+        let gone = surplus(all.iter(), most, NOW);
+        let (gone, left): (Vec<&Memory>, Vec<&Memory>) =
+            all.iter().partition(|memory| gone.contains(&memory.number));
+        prop_assert!(gone.iter().all(|memory| !is_open(memory)));
+        let open = all.iter().filter(|memory| is_open(memory)).count();
+        prop_assert_eq!(left.len(), all.len().min(most.max(open)));
+        let counts = |memory: &Memory| (standing(memory, NOW), memory.number);
+        for stays in left.iter().filter(|memory| !is_open(memory)) {
+            prop_assert!(gone.iter().all(|goes| counts(goes) < counts(stays)));
+        }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Memory, Origin};
-use crate::persona::memory::{Recalled, Seen};
+use crate::persona::memory::{MOST, Recalled, Seen};
 
 fn kept(text: &str) -> Kept {
     Kept { text: text.to_owned(), people: [user("alice")].into(), ..Kept::default() }
@@ -156,4 +156,29 @@ fn nothing_is_learned_from_what_was_taken_back_while_she_thought() {
     taken_back(&world, "r", "a", "swarm");
     commit(&world, turn(1, &[]).id, session(3), remember(&["of a"]));
     world.look(|store| assert_eq!(texts(store), [""; 0]));
+}
+
+#[test]
+fn what_counts_least_makes_way_for_what_is_new_and_open_tasks_do_not() {
+    let mut world = World::new();
+    world.accept(["a", "b", "c", "d"].map(|name| heard_by(&eir(), name, name)).to_vec());
+    let task = Kept { task: Some(crate::conversation::Task::Open), ..kept("to be done") };
+    let salience = crate::conversation::Salience::of_hundredths(40);
+    let trifle = Kept { salience, ..kept("a trifle") };
+    let many = (0..MOST - 2).map(|number| kept(&number.to_string()));
+    let all = [task, trifle].into_iter().chain(many).collect();
+    end(&world, turn(1, &[1]), Remembering { remember: all, ..Remembering::default() });
+    assert_eq!(texts(world.store()).len(), MOST);
+    block(world.store().write_turn(&eir(), turn(2, &[2]), Books::default())).unwrap();
+    taken_back(&world, "r", "b", "swarm");
+    commit(&world, turn(2, &[]).id, session(3), remember(&["of b"]));
+    assert_eq!(texts(world.store())[1], "a trifle", "nothing makes way for what is not learned");
+    end(&world, turn(3, &[3]), Remembering { forget: vec![MemoryNumber(3)], ..remember(&["one"]) });
+    assert_eq!(texts(world.store())[..3], ["to be done", "a trifle", "1"]);
+    end(&world, turn(4, &[4]), remember(&["new", "newer"]));
+    world.look(|store| {
+        let texts = texts(store);
+        assert_eq!((texts.len(), &texts[..2]), (MOST, ["to be done", "2"].map(String::from).as_slice()));
+        assert_eq!(texts[MOST - 3..], ["one", "new", "newer"]);
+    });
 }
