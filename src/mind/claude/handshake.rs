@@ -1,13 +1,16 @@
-//! A word with the CLI that costs nothing: does it start with our arguments and answer a control request?
+//! A word with the CLI that costs nothing: does it start with our arguments and answer a control request? It speaks to an API
+//! of our own, so that nobody else is asked and no network is waited for.
 
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
+use super::contract::api::Api;
 use super::launch::{Folders, Opening, Texts, arguments, environment, start_environment};
 use super::manner::Manner;
 use super::{Config, spawner};
@@ -27,6 +30,9 @@ const INITIALIZE: &str =
 /// # Errors
 /// It does not start with our arguments, or does not answer; in words for the operator.
 pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
+    let api =
+        Api::bind(Value::Null).await.map_err(|error| format!("an API of our own cannot listen: {error}"))?;
+    let config = &api.asked_by(config);
     let folders = Folders::of(config, &PersonaId(FOLDER.to_owned()));
     let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, FOLDER.as_bytes());
     let session = Session { generation: 0, ..Session::fresh(id, Millis(0)) };
@@ -40,7 +46,10 @@ pub async fn handshake(config: &Config, schema: &str) -> Result<(), String> {
     command.env_clear().envs(environment(&manner, config, &folders));
     command.envs(start_environment(config, Opening::Begin));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let answered = tokio::time::timeout(PATIENCE, hello(command)).await;
+    let answered = tokio::select! {
+        answered = tokio::time::timeout(PATIENCE, hello(command)) => answered,
+        never = api.serve() => match never {},
+    };
     // What is left of it is an empty folder of the CLI's own settings.
     let _ = std::fs::remove_dir_all(&folders.root);
     match answered {
@@ -58,7 +67,7 @@ async fn hello(command: Command) -> io::Result<Result<(), String>> {
     stdin.write_all(format!("{INITIALIZE}\n").as_bytes()).await?;
     let mut lines = BufReader::new(stdout).lines();
     while let Some(line) = lines.next_line().await? {
-        let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let line: Value = serde_json::from_str(&line).unwrap_or_default();
         if line["type"] != "control_response" {
             continue;
         }
@@ -113,6 +122,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_good() {
         let hello = r#"read line; case "$line" in *initialize*) echo '{"type":"control_response","response":{"subtype":"success","request_id":"doctor"}}';; esac; cat >/dev/null"#;
+        check(hello, Ok(())).await;
+    }
+
+    #[tokio::test]
+    async fn it_is_asked_without_our_credential_and_speaks_to_nobody_else() {
+        let hello = r#"read line
+case "$ANTHROPIC_BASE_URL $ANTHROPIC_API_KEY" in "http://127.0.0.1:"*" none") answer=success;; *) answer=error;; esac
+echo "{\"type\":\"control_response\",\"response\":{\"subtype\":\"$answer\"}}""#;
         check(hello, Ok(())).await;
     }
 

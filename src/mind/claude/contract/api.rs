@@ -10,31 +10,39 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
+use crate::mind::claude::{Config, Credential};
+
 /// The longest head and the longest body of a request that are read.
 const HEAD: u64 = 64 * 1024;
 const BODY: usize = 16 * 1024 * 1024;
 
 /// The API, listening.
 #[derive(Debug)]
-pub(super) struct Api {
+pub(in crate::mind::claude) struct Api {
     listener: TcpListener,
     /// Its address.
-    pub(super) url: Url,
+    pub(in crate::mind::claude) url: Url,
     reply: Value,
     asked: Mutex<Vec<Value>>,
 }
 
 impl Api {
     /// Listens on a free port of 127.0.0.1.
-    pub(super) async fn bind(reply: Value) -> io::Result<Self> {
+    pub(in crate::mind::claude) async fn bind(reply: Value) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let url = url.parse().map_err(io::Error::other)?;
         Ok(Self { listener, url, reply, asked: Mutex::default() })
     }
 
+    /// How the CLI is run so that it asks this API and nobody else.
+    pub(in crate::mind::claude) fn asked_by(&self, config: &Config) -> Config {
+        let credential = Credential { variable: "ANTHROPIC_API_KEY", secret: "none".to_owned() };
+        Config { base_url: Some(self.url.clone()), credential, ..config.clone() }
+    }
+
     /// The bodies of what it was asked so far.
-    pub(super) fn asked(&self) -> Vec<Value> {
+    pub(in crate::mind::claude) fn asked(&self) -> Vec<Value> {
         self.book().clone()
     }
 
@@ -43,7 +51,7 @@ impl Api {
     }
 
     /// Answers for ever.
-    pub(super) async fn serve(&self) -> Infallible {
+    pub(in crate::mind::claude) async fn serve(&self) -> Infallible {
         let mut calls = FuturesUnordered::new();
         loop {
             tokio::select! {

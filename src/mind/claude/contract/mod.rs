@@ -1,6 +1,6 @@
 //! Whether a CLI keeps to what a mind relies on, tried on an API of our own: nobody else is asked, and no credential is used.
 
-mod api;
+pub(super) mod api;
 mod play;
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::launch::Folders;
-use super::{Config, Credential, mind};
+use super::{Config, mind};
 use crate::conversation::{Millis, PersonaId};
 use api::Api;
 use play::Stage;
@@ -67,12 +67,7 @@ pub async fn contract(config: &Config, schema: &'static str, run: Uuid, now: Mil
         Ok(api) => api,
         Err(error) => return untried(error),
     };
-    let config = Config {
-        base_url: Some(api.url.clone()),
-        credential: Credential { variable: "ANTHROPIC_API_KEY", secret: "none".to_owned() },
-        silence: SILENCE,
-        ..config.clone()
-    };
+    let config = Config { silence: SILENCE, ..api.asked_by(config) };
     // No Persona's id holds a `~`.
     let nobody = PersonaId(format!("~contract-{}", run.simple()));
     let root = Folders::of(&config, &nobody).root;
