@@ -182,6 +182,7 @@ impl Live {
             self.shared.slots.weighs(&self.id, resident);
         }
         self.turns.weighs(resident);
+        self.look_at_limits().await?;
         if self.is_at_rest() { self.care().await } else { Ok(()) }
     }
 
@@ -189,8 +190,8 @@ impl Live {
     async fn care(&mut self) -> Result<(), BridgeError> {
         match self.turns.idle_deadline()? {
             Care::Ping => match self.turns.ping() {
-                Some(feed) => self.ping(feed).await,
-                None => Ok(()),
+                Some(feed) if self.shared.may_ask_idly() => self.ping(feed).await,
+                Some(_) | None => Ok(()),
             },
             Care::Close | Care::Refresh => self.close_if_spent().await,
             Care::Keep | Care::Flush => Ok(()),

@@ -74,4 +74,10 @@ impl Shared {
         *known = until.max(*known);
         is_new
     }
+
+    /// Whether the API may be asked what nobody waits for: not while it has refused the account or wants to be left alone.
+    pub(crate) fn may_ask_idly(&self) -> bool {
+        let limit = *self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        limit <= self.clock.now() && self.access().due().is_none()
+    }
 }

@@ -18,6 +18,7 @@ mod months;
 mod older;
 mod outages;
 mod patience;
+mod pings;
 mod put_out;
 mod registers;
 mod release;
