@@ -26,7 +26,7 @@ use crate::store::{Store, entries_to_json};
 
 /// How long the outbox is given to drain at the end.
 const DRAIN: Duration = Duration::from_secs(5);
-/// For how long the ledger is kept, in days.
+/// For how long the ledger is kept, and who of us sent which event, in days.
 const LEDGER_DAYS: u64 = 400;
 /// How long an event id is remembered.
 const REMEMBER: Duration = Duration::from_secs(45 * 24 * 3600);
@@ -256,7 +256,14 @@ async fn forget(shared: Arc<Shared>) -> Result<(), BridgeError> {
         let forgotten = shared.store.prune(before).await?;
         let before = Millis(shared.clock.now().0.saturating_sub(LEDGER_DAYS * 86_400_000));
         let entries = shared.store.prune_ledger(before).await?;
-        tracing::debug!(forgotten, entries, turns, "old event ids, ledger entries and turns");
+        let ours = shared.store.prune_ours(before).await?;
+        tracing::debug!(
+            forgotten,
+            entries,
+            turns,
+            ours,
+            "old event ids, ledger entries, turns and events of ours"
+        );
     }
 }
 

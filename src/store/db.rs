@@ -123,6 +123,11 @@ impl Store {
         Ok(forgotten)
     }
 
+    /// Forgets who of us sent what is older than the time; answers how many events.
+    pub async fn prune_ours(&self, before: Millis) -> Result<u64> {
+        self.forget(Table::Ours, before).await
+    }
+
     /// All rooms.
     pub fn rooms(&self) -> Result<Vec<RoomRow>> {
         self.read(|view| rooms::all(view))

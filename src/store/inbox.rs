@@ -9,7 +9,7 @@ use ruma::{OwnedEventId, OwnedUserId};
 use sled::IVec;
 
 use super::base::View;
-use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, QuarantineForm, RequestForm};
+use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, OursForm, QuarantineForm, RequestForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Arrival, Effect, Mark, Result, Unreadable, index, memories, outbox, redact, rooms};
@@ -256,7 +256,7 @@ fn quarantine(tx: &mut Tx<'_>, unreadable: Unreadable, now: Millis) -> Result<()
 /// Rows that can be forgotten, and where to go on looking.
 pub(super) type Stale = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
-/// Looks for rows of events or requests that are older than `before`, from a key on.
+/// Looks for rows of events, of requests or of events of ours that are older than `before`, from a key on.
 pub(super) fn stale(view: &View<'_>, table: Table, from: &[u8], before: Millis) -> Result<Stale> {
     let mut found = Vec::new();
     let (rows, next) = view.page(table, from, STEP)?;
@@ -274,12 +274,15 @@ fn is_stale(view: &View<'_>, table: Table, key: &[u8], row: IVec, before: Millis
         let request = record::decode(table, key, &value)?;
         return Ok(matches!(request, RequestForm::Sent(_, at) if at < before.0));
     }
+    if table == Table::Ours {
+        return Ok(record::decode::<OursForm>(table, key, &value)?.at < before.0);
+    }
     let event: EventForm = record::decode(table, key, &value)?;
     Ok(event.at.iter().chain(event.redacted.values()).any(|at| *at < before.0))
 }
 
 /// Forgets what is older than `before`: when events came in or were taken back, and those that nobody heard altogether;
-/// answers how many events that were.
+/// answers how many that were.
 ///
 /// The marks of rooms are kept, however old: reading goes on from them.
 pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Millis) -> Result<u64> {
@@ -287,8 +290,9 @@ pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Mi
     let mut forgotten = 0;
     for key in keys.iter().filter(|key| !marks.contains(*key)) {
         tx.breathe()?;
-        if table == Table::Requests {
+        if table != Table::Events {
             tx.remove(table, key)?;
+            forgotten += 1;
             continue;
         }
         let Some(mut event) = tx.record::<EventForm>(table, key)? else { continue };

@@ -195,3 +195,19 @@ fn losing_a_seat_drops_what_waits_there() {
     world.accept(vec![arrival("left", vec![unseat])]);
     world.look(|store| assert_eq!(heads(store), ["2"]));
 }
+
+#[test]
+fn who_sent_what_is_forgotten_after_a_time() {
+    let mut world = World::new();
+    for (number, at) in [(1, 10), (2, 20)] {
+        let id = format!("r{number}");
+        block(world.store().say_once(id.clone(), vec![say(&id, "a")], NOW)).unwrap();
+        let seq = world.store().outbox_heads().unwrap()[0].seq;
+        block(world.store().sent(seq, event(&id), Millis(at))).unwrap();
+    }
+    assert_eq!(block(world.store().prune_ours(Millis(20))).unwrap(), 1);
+    world.look(|store| {
+        assert_eq!(store.sent_by(&event("r1")).unwrap(), None);
+        assert!(store.sent_by(&event("r2")).unwrap().is_some());
+    });
+}
