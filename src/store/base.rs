@@ -16,14 +16,16 @@ use super::known::Known;
 use super::overlay::{Overlay, Row};
 use super::table::Table;
 use super::tx::{Read, Rows};
-use super::{Result, table};
+use super::{Result, Size, table};
 
 /// The tree's name.
 const TREE: &str = "rows";
-/// How many bytes gather before they sink.
+/// How many bytes gather before they sink: of rows, or of the journal, which holds every state of a row that changes often.
 const MUCH: usize = 1024 * 1024;
 /// How many events are learnt in one go.
 const LESSON: usize = 500;
+/// How many rows are gone through in one go.
+const PAGE: usize = 100;
 
 /// What was written last.
 #[derive(Debug, Default)]
@@ -31,6 +33,8 @@ struct Recent {
     rows: Overlay,
     /// The numbers of its parts in the journal.
     journal: Range<u64>,
+    /// The bytes of those.
+    written: usize,
     /// The numbers of the parts before, whose rows have sunk.
     sunk: Range<u64>,
 }
@@ -79,6 +83,46 @@ impl Base {
         Ok(next)
     }
 
+    /// How much there is, and how much room its files take.
+    pub(super) fn size(&self) -> Result<Size> {
+        let mut live = 0;
+        self.pages(|_, rows| {
+            live += rows.iter().map(|(key, row)| (key.len() + row.len()) as u64).sum::<u64>();
+            Ok(())
+        })?;
+        Ok(Size { live, disk: self.db.size_on_disk()? })
+    }
+
+    /// Writes all that there is into another database, but for one row of the meta table.
+    pub(super) fn copy(&self, to: &sled::Db, without: &str) -> Result<()> {
+        let tree = to.open_tree(TREE)?;
+        self.pages(|table, rows| {
+            let mut batch = sled::Batch::default();
+            for (key, row) in rows {
+                if table != Table::Meta || *key != without.as_bytes() {
+                    batch.insert(place(table, key), row);
+                }
+            }
+            tree.apply_batch(batch)?;
+            // Flushed often, sled uses its segments again while it writes; else the files are up to four times as large.
+            to.flush()?;
+            Ok(())
+        })
+    }
+
+    /// Goes through all rows, some at a time. The journal is none of them: what it says is in them.
+    fn pages(&self, mut look: impl FnMut(Table, &Rows) -> Result<()>) -> Result<()> {
+        for table in Table::ALL.iter().filter(|table| **table != Table::Journal) {
+            let mut from = Some(Vec::new());
+            while let Some(key) = from {
+                let (rows, next) = self.look(|view| view.page(*table, &key, PAGE))?;
+                look(*table, &rows)?;
+                from = next;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets what a commit that was never flushed has left of itself.
     pub(super) fn mend(&self) -> Result<()> {
         let end = self.recent().journal.end;
@@ -94,6 +138,7 @@ impl Base {
         let end = self.recent().journal.end;
         let parts = journal::parts(&writes);
         let numbers = end..end + parts.len() as u64;
+        let written: usize = parts.iter().map(Vec::len).sum();
         for (number, part) in numbers.clone().zip(parts) {
             self.tree.insert(place(Table::Journal, &number.to_be_bytes()), part)?;
         }
@@ -101,12 +146,17 @@ impl Base {
         let mut recent = self.recent_mut();
         recent.rows.append(writes);
         recent.journal.end = numbers.end;
+        recent.written += written;
         Ok(())
     }
 
     /// Lets what is recent sink into the tree if it is much; only after a durable flush, by the writer.
     pub(super) fn sink_if_much(&self) -> Result<()> {
-        if self.recent().rows.size() >= MUCH { self.sink() } else { Ok(()) }
+        let (rows, journal) = {
+            let recent = self.recent();
+            (recent.rows.size(), recent.written)
+        };
+        if rows.max(journal) >= MUCH { self.sink() } else { Ok(()) }
     }
 
     /// Lets what is recent sink into the tree. Readers find the same above it and in it.
@@ -126,6 +176,7 @@ impl Base {
         recent.rows = Overlay::default();
         recent.sunk = recent.journal.clone();
         recent.journal.start = recent.journal.end;
+        recent.written = 0;
         Ok(())
     }
 }
@@ -149,12 +200,14 @@ fn read_back(tree: &sled::Tree) -> Result<Recent> {
     let mut reader = journal::Reader::default();
     let mut first = None;
     let (mut begin, mut end) = (0, 0);
+    let mut written = 0;
     for row in rows_of(tree, Table::Journal, &[]) {
         let (place, part) = row?;
         let number = table::number(Table::Journal, &place[1..])?;
         if first.is_none() {
             (first, begin, end) = (Some(number), number, number);
         }
+        written += part.len();
         match reader.take(number, &part)? {
             Part::GoesOn => {}
             Part::Leftover => (begin, end) = (number + 1, number + 1),
@@ -165,7 +218,7 @@ fn read_back(tree: &sled::Tree) -> Result<Recent> {
         }
     }
     let sunk = first.unwrap_or_default()..begin;
-    Ok(Recent { rows, journal: begin..end, sunk })
+    Ok(Recent { rows, journal: begin..end, written, sunk })
 }
 
 /// What is committed, at one moment.

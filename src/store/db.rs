@@ -16,10 +16,12 @@ use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
     Answer, Arrival, Books, Commit, Config, Counts, Heard, HeldRow, IdentityRow, Mark, NewSay, Opening,
-    Parking, Remembering, Result, RoomRow, Say, SeatRow, Standing, StartLine, StoreError, Unreadable,
+    Parking, Remembering, Result, RoomRow, Say, SeatRow, Size, Standing, StartLine, StoreError, Unreadable,
     Waiting,
 };
-use super::{group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript, turns};
+use super::{
+    compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript, turns,
+};
 use crate::conversation::about_me::Question;
 use crate::conversation::past::PastTurn;
 use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
@@ -431,9 +433,19 @@ impl Store {
         })
         .await
     }
-    /// Durably flushes what is pending; for the end of the service.
+    /// Durably flushes what is pending, and has the next opening write files anew that have become too large; for the end of the
+    /// service.
     pub async fn close(&self) -> Result<()> {
-        self.write(|_| Ok(())).await
+        let store = self.clone();
+        let size = tokio::task::spawn_blocking(move || store.size()).await;
+        let size = size.map_err(|error| StoreError::Io(error.to_string()))??;
+        self.write(move |tx| {
+            if size.is_large() {
+                tx.put_meta(compact::WANTED, "");
+            }
+            Ok(())
+        })
+        .await
     }
     /// How many durable flushes were made since it was opened: each verb that writes waits for one.
     pub fn flushes(&self) -> u64 {
@@ -442,6 +454,10 @@ impl Store {
     /// How long the newest of them took, at most 256, oldest first.
     pub fn flush_times(&self) -> Vec<Duration> {
         self.shared.disk.times()
+    }
+    /// How many bytes there are of everything, and how many its files take; reads all of it.
+    pub fn size(&self) -> Result<Size> {
+        self.shared.base.size()
     }
     /// How much there is of everything.
     pub fn counts(&self) -> Counts {

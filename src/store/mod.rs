@@ -5,6 +5,7 @@
 
 mod base;
 mod chunk;
+mod compact;
 mod db;
 mod flush;
 mod group;
@@ -429,6 +430,15 @@ pub struct Counts {
     pub parked: u64,
     /// Unreadable events that are kept.
     pub quarantined: u64,
+}
+
+/// How much room the store takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The bytes of all keys and rows that there are.
+    pub live: u64,
+    /// The bytes of its files.
+    pub disk: u64,
 }
 
 /// A delivery that was put aside.

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use uuid::Uuid;
 
 use super::base::Base;
+use super::compact;
 use super::flush::{Disk, Durability};
 use super::group::Group;
 use super::index::Index;
@@ -50,9 +51,11 @@ impl Shared {
         let path = &config.path;
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| at(path, &error))?;
         let lock = lock(path)?;
-        let folder = path.join("sled");
+        let folder = path.join(compact::FOLDER);
+        compact::mend(path)?;
         let db = engine(&folder)?;
         let (base, new) = check(db, path, &opening.owner)?;
+        let base = compact::if_wanted(base, path, engine)?;
         std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(|error| at(path, &error))?;
         base.mend()?;
         begin(&base, opening, new)?;
@@ -105,7 +108,7 @@ fn lock(path: &Path) -> Result<File> {
 
 /// Opens sled, which panics at some kinds of damage. A thread of its own may hold its lock for a moment after a store
 /// that this process just let go of.
-fn engine(folder: &Path) -> Result<sled::Db> {
+pub(super) fn engine(folder: &Path) -> Result<sled::Db> {
     let damaged = |reason: &str| {
         let folder = folder.display();
         StoreError::Io(format!(

@@ -1,6 +1,7 @@
 //! Every verb, looked at before and after the store was opened again.
 
 mod base;
+mod compact;
 mod group;
 mod inbox;
 mod ledger;
