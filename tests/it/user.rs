@@ -9,7 +9,7 @@ use matrix_sdk::ruma::api::client::filter::FilterDefinition;
 use matrix_sdk::ruma::api::client::room::{create_room, upgrade_room};
 use matrix_sdk::ruma::api::client::typing::create_typing_event;
 use matrix_sdk::ruma::api::client::typing::create_typing_event::v3::{Typing, TypingInfo};
-use matrix_sdk::ruma::{OwnedRoomId, RoomId, RoomOrAliasId, RoomVersionId, UserId, uint};
+use matrix_sdk::ruma::{EventId, OwnedRoomId, RoomId, RoomOrAliasId, RoomVersionId, UserId, uint};
 use matrix_sdk::{Client, Room};
 use serde_json::{Value, json};
 
@@ -152,6 +152,11 @@ impl User {
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
+    }
+
+    /// Takes an event back.
+    pub(crate) async fn redact(&self, room: &RoomId, event: &str) {
+        self.room(room).redact(&EventId::parse(event).unwrap(), None, None).await.unwrap();
     }
 
     /// Sends any state event: its id.

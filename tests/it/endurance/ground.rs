@@ -210,7 +210,7 @@ impl Mind {
 }
 
 /// The words of the newest mail of a request: not those of earlier lines that are shown for context.
-fn mail(request: &Request) -> Vec<String> {
+pub(super) fn mail(request: &Request) -> Vec<String> {
     // What a retry asks for stands before it.
     let text = if request.words() == "(retry)" { request.unanswered() } else { request.words() };
     text.lines().filter(|line| !line.starts_with("earlier ")).flat_map(words).collect()

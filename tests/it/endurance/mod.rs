@@ -16,6 +16,7 @@ mod memory;
 mod outage;
 mod places;
 mod rooms;
+mod soak;
 mod spoilt;
 mod typing;
 mod wire;

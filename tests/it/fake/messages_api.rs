@@ -179,6 +179,11 @@ impl MessagesApi {
         self.shared.book().requests.clone()
     }
 
+    /// Lets go of the requests so far, where there are very many.
+    pub(crate) fn forget_requests(&self) {
+        self.shared.book().requests.clear();
+    }
+
     /// What each request used, as its answer says or would have said; null where it was refused.
     pub(crate) fn usages(&self) -> Vec<Value> {
         self.shared.book().usages.clone()
