@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::BridgeError;
 use super::shared::Shared;
 use crate::conversation::{Millis, PersonaId};
-use crate::persona::Usage;
 use crate::persona::session::{
     Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Meter, Session, Usd,
 };
+use crate::persona::{OpenTurn, Usage};
 
 /// A Persona's entries that are not written down yet.
 pub(crate) struct Keeper {
@@ -65,14 +65,14 @@ impl Keeper {
     pub(crate) async fn count(
         &mut self,
         session: &mut Session,
-        attempt: u32,
+        turn: &OpenTurn,
         usage: &Usage,
         now_with: &Fingerprint,
     ) -> Result<Usd, BridgeError> {
         let ended = self.shared.clock.now();
         let attempt = Attempt {
             generation: session.generation,
-            attempt,
+            attempt: turn.attempt,
             fed: self.fed.take().unwrap_or(ended),
             ended,
             usage,
@@ -80,6 +80,7 @@ impl Keeper {
             mail: self.mail,
             shared: self.shared_part,
             goes_on: session.last_committed.is_some(),
+            flush: turn.flush.as_deref(),
         };
         let counted = session.account.count(&attempt, &self.shared.config.prices);
         self.complain(session, &counted, now_with).await?;

@@ -14,7 +14,7 @@ use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::places::Wish;
 use crate::persona::probe::shows_access;
-use crate::persona::session::Care;
+use crate::persona::session::{Care, Moment};
 use crate::persona::{Ending, MindState, Usage};
 
 /// A Persona's life.
@@ -165,6 +165,9 @@ impl Live {
         if is_due {
             return self.look().await;
         }
+        if self.turns.flush(Moment::Boundary, &[]).await? {
+            return Ok(());
+        }
         self.look = self.turns.next_look()?;
         self.sleep(until.into_iter().chain(self.look).min()).await
     }
@@ -194,7 +197,8 @@ impl Live {
                 Some(_) | None => Ok(()),
             },
             Care::Close | Care::Refresh => self.close_if_spent().await,
-            Care::Keep | Care::Flush => Ok(()),
+            Care::Flush => self.turns.flush(Moment::IdleDeadline, &[]).await.map(drop),
+            Care::Keep => Ok(()),
         }
     }
 

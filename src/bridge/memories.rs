@@ -1,4 +1,4 @@
-//! What of her memories comes before a Persona with a turn, and what the turn does to them.
+//! What of her memories comes before a Persona with a turn, what the turn does to them, and what is not in them yet.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use crate::conversation::reply::Keeps;
 use crate::conversation::{Batch, Lane, Memory, MemoryNumber, Millis, PersonaId};
 use crate::persona::memory::{Hand, Recalled, Seen, recall};
 use crate::persona::session::Session;
+use crate::persona::session::care::Tasks;
 use crate::store::Remembering;
 
 /// What was recalled for a turn.
@@ -66,4 +67,25 @@ pub(crate) fn worded_in(
     shared.store.memories(persona, |all| {
         numbers.filter(|number| all.get(*number).is_some_and(|memory| memory.origin.lane == *lane)).collect()
     })
+}
+
+/// How her tasks stand, and of which lane she may be asked to note something.
+///
+/// Of none where that would not go with what is taken back: without a record of what was said, or where some of it was.
+pub(crate) fn to_note(
+    shared: &Shared,
+    id: &PersonaId,
+    session: &Session,
+) -> Result<(Tasks, Option<Lane>), BridgeError> {
+    let unnoted = &session.account.unnoted;
+    if unnoted.0.is_empty()
+        || shared.config.transcript_keep.is_zero()
+        || shared.store.tainted(id)? == Some(session.generation)
+    {
+        return Ok((Tasks::Safe, None));
+    }
+    let open: BTreeSet<Lane> =
+        shared.store.memories(id, |all| all.open_tasks().map(|memory| memory.origin.lane.clone()).collect());
+    let (tasks, lane) = unnoted.asked(|lane| open.contains(lane));
+    Ok((tasks, lane.cloned()))
 }

@@ -159,8 +159,7 @@ impl Order {
         if let Some(asked) = of_state(order, &json[DOCUMENT]) {
             return Some(Self::State { persona: persona?, asked });
         }
-        // Nobody can ask for a flush yet.
-        let word = Word::named(order).filter(|word| *word != Word::Flush)?;
+        let word = Word::named(order)?;
         Some(Self::Session { persona: persona?, word })
     }
 
@@ -224,7 +223,9 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
             };
             Ok(match word {
                 Word::Refresh => format!("the next mail begins session {} of {persona}", generation + 1),
-                Word::Flush => format!("session {generation} of {persona} is flushed while it is warm"),
+                Word::Flush => format!(
+                    "{persona} is asked once to note what would be lost with session {generation}, while it is warm"
+                ),
                 Word::Keep => format!("session {generation} of {persona} goes on for as long as it can"),
             })
         }
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_order_is_read_back() {
-        for word in [Word::Refresh, Word::Keep] {
+        for word in Word::ALL {
             let order = Order::Session { persona: PersonaId("eir".to_owned()), word };
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
@@ -324,7 +325,7 @@ mod tests {
             json!({ "order": "release", "persona": "eir" }),
             json!({ "order": "dance", "persona": "eir" }),
             json!({ "order": "keep" }),
-            json!({ "order": "flush", "persona": "eir" }),
+            json!({ "order": "flush" }),
             json!({ "order": "list-memories", "memories": [] }),
             json!({ "order": "get-state" }),
             json!({ "order": "put-state", "persona": "eir" }),

@@ -7,17 +7,17 @@ use uuid::Uuid;
 
 use super::books::Keeper;
 use super::shared::Shared;
-use super::{BridgeError, Mind, PersonaConfig, speech};
+use super::{BridgeError, Mind, PersonaConfig, memories, speech};
 use crate::conversation::reply::SCHEMA;
-use crate::conversation::{Delivery, LineId, Millis, PersonaId};
+use crate::conversation::{Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
-use crate::persona::session::care::{Mark, Tasks};
+use crate::persona::session::care::{Mark, Word};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
     Added, Care, Fingerprint, Moment, Policy, Price, Reason, Session, Standing, Usd, care, marks, next_look,
     next_session,
 };
-use crate::persona::{Ending, Usage};
+use crate::persona::{Ending, OpenTurn, Usage};
 use crate::store::Books;
 
 /// A Persona's sessions: the one that goes on, and what was written down about it.
@@ -93,6 +93,35 @@ impl Sessions {
             Some((Care::Refresh, reason)) => self.refresh(reason).await,
             Some((Care::Keep | Care::Ping | Care::Flush | Care::Close, _)) | None => Ok(()),
         }
+    }
+
+    /// Whether she is to note first what would be lost with the session, of which lane, and why; asked once, she is not asked
+    /// again before she has answered somebody.
+    pub(crate) fn flush(
+        &mut self,
+        moment: Moment,
+        mail: &[Delivery],
+    ) -> Result<Option<(Lane, Reason)>, BridgeError> {
+        if self.over.is_some() || self.current.as_ref().is_none_or(|it| it.account.unnoted.0.is_empty()) {
+            return Ok(None);
+        }
+        let Some((Care::Flush, reason)) = self.ask(moment, added_by(mail))? else { return Ok(None) };
+        let Some(session) = &mut self.current else { return Ok(None) };
+        let (_, lane) = memories::to_note(&self.shared, &self.id, session)?;
+        session.account.unnoted.0.clear();
+        Ok(lane.map(|lane| (lane, reason)))
+    }
+
+    /// A turn of a lane was answered, with or without a note.
+    pub(crate) fn answered(&mut self, lane: &Lane, noted: bool) {
+        if let Some(session) = &mut self.current {
+            session.account.unnoted.answered(lane, noted);
+        }
+    }
+
+    /// Whether the cache still holds the session.
+    pub(crate) fn is_warm(&self) -> Result<bool, BridgeError> {
+        Ok(self.at(Added::default(), |standing, _| standing.is_warm())?.unwrap_or(false))
     }
 
     /// A turn is over: looks at what is to be done with the session.
@@ -193,10 +222,10 @@ impl Sessions {
     }
 
     /// Counts what an attempt has used; answers what it cost.
-    pub(crate) async fn count(&mut self, attempt: u32, usage: &Usage) -> Result<Usd, BridgeError> {
+    pub(crate) async fn count(&mut self, turn: &OpenTurn, usage: &Usage) -> Result<Usd, BridgeError> {
         self.resident = usage.resident;
         let Some(session) = &mut self.current else { return Ok(Usd::default()) };
-        self.keeper.count(session, attempt, usage, &self.fingerprint).await
+        self.keeper.count(session, turn, usage, &self.fingerprint).await
     }
 
     /// The reply to a line is committed from it.
@@ -264,6 +293,10 @@ impl Sessions {
         if self.shared.store.tainted(&self.id)? == Some(session.generation) {
             marks.insert(Mark::Tainted);
         }
+        let (tasks, lane) = memories::to_note(&self.shared, &self.id, session)?;
+        let holds = |generation: u32, word: Word| {
+            generation == session.generation && (word != Word::Flush || lane.is_some())
+        };
         let standing = Standing {
             now: self.shared.clock.now(),
             used,
@@ -276,9 +309,9 @@ impl Sessions {
             meter: account.meter,
             gaps: &account.gaps,
             rss: self.resident.unwrap_or_default(),
-            tasks: Tasks::Safe,
+            tasks,
             marks,
-            word: word.filter(|(generation, _)| *generation == session.generation).map(|(_, word)| word),
+            word: word.filter(|(generation, word)| holds(*generation, *word)).map(|(_, word)| word),
         };
         Ok(Some(look(&standing, &config.care)))
     }

@@ -144,6 +144,12 @@ fn room_labels<'a>(
     rooms.map(|room| (room.clone(), label(room))).collect()
 }
 
+/// The name of a direct lane's room to her.
+pub(crate) fn lane_label(shared: &Shared, persona: &PersonaConfig, lane: &Lane) -> String {
+    let Lane::Direct(room) = lane else { return String::new() };
+    shared.directory().room(room).map_or_else(|| room.to_string(), |known| label(known, persona, lane))
+}
+
 /// A room's name to her: its alias, for a direct room the people in it, else its id.
 fn label(room: &Room, persona: &PersonaConfig, lane: &Lane) -> String {
     if let Some(alias) = &room.alias {
@@ -245,6 +251,17 @@ pub(crate) fn says(
         }
     }
     Ok(Ok(Spoken { says, lost, words, keeps }))
+}
+
+/// What a reply that says nothing keeps, or the fault in it.
+pub(crate) fn keeps(
+    shared: &Shared,
+    persona: &PersonaConfig,
+    turn: &OpenTurn,
+    reply: &str,
+) -> Result<Result<Keeps, Fault>, BridgeError> {
+    let (allowance, _) = allowance(shared, persona, turn, reply)?;
+    Ok(reply::keeps(reply, &allowance))
 }
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {

@@ -120,7 +120,8 @@ pub(crate) async fn courtesy(
     let Some(user) = shared.user_of(persona) else { return Ok(()) };
     let (lanes, open) = waiting;
     let lanes = lanes.iter().filter(|mail| !mail.waking.is_empty()).map(|mail| &mail.lane);
-    for lane in lanes.chain(open.map(|turn| &turn.lane)) {
+    let open = open.filter(|turn| turn.flush.is_none()).map(|turn| &turn.lane);
+    for lane in lanes.chain(open) {
         let Lane::Direct(room) = lane else { continue };
         let cause = format!("courtesy:{room}:{}", until.0);
         let target = SayTarget { room, kind: "m.room.message", cause: &cause, part: "0" };

@@ -73,6 +73,8 @@ pub enum Command {
     Persona(persona::Persona),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
+    /// Let a Persona note what would be lost with her session
+    Flush(session::Options),
     /// Ask nothing any more, or ask again
     Brake(brake::Options),
     /// Let held mail be asked again, and parked says be sent again
@@ -170,6 +172,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Memory(_)
             | Command::Persona(_)
             | Command::Refresh(_)
+            | Command::Flush(_)
             | Command::Brake(_)
             | Command::Release(_)
             | Command::Keep(_)
@@ -197,6 +200,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Memory(asked)) => memory::memory(asked, environment).await,
         Some(Command::Persona(asked)) => persona::persona(asked, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
+        Some(Command::Flush(options)) => session::say(options, environment, Word::Flush).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,
         Some(Command::Release(options)) => release::release(options, environment).await,
         Some(Command::Keep(options)) => session::say(options, environment, Word::Keep).await,

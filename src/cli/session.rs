@@ -1,4 +1,4 @@
-//! `refresh` and `keep`: what an operator says of a Persona's session.
+//! `refresh`, `flush` and `keep`: what an operator says of a Persona's session.
 
 use clap::Args;
 

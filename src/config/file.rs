@@ -196,6 +196,8 @@ pub struct Session {
     pub apply: Option<Apply>,
     /// Whether an expiring session is pinged.
     pub keep_warm: Option<KeepWarm>,
+    /// Whether she notes what has become of open tasks before a session ends.
+    pub flush: Option<Flush>,
     /// How much of the context window may be full.
     pub watermark: Option<f64>,
     /// The operator's own price file.
@@ -228,6 +230,17 @@ pub enum KeepWarm {
     Off,
     /// Where her own gaps say that it pays.
     Auto,
+}
+
+/// Whether she notes what has become of open tasks before a session ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flush {
+    /// Where that may not be remembered.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
 }
 
 /// When a change takes effect.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::ConfigError;
-use super::file::{Apply, File, KeepWarm, OnRedaction};
+use super::file::{Apply, File, Flush, KeepWarm, OnRedaction};
 use super::prices;
 use super::reading::Reading;
 use crate::persona::session::care;
@@ -32,9 +32,13 @@ pub(super) fn policy(file: &File, reading: &mut Reading<'_>) -> Policy {
         OnRedaction::Refresh => care::OnRedaction::Refresh,
         OnRedaction::Note => care::OnRedaction::Note,
     };
+    let flush = match file.session.flush.unwrap_or_default() {
+        Flush::Auto => care::Flushing::Auto,
+        Flush::Off => care::Flushing::Off,
+    };
     let recycle_rss = Some(file.mind.recycle_rss.map_or(RECYCLE_RSS, |size| size.0));
     let watermark = watermark(file, reading);
-    Policy { apply, keep_warm, on_redaction, watermark, recycle_rss, ..Policy::default() }
+    Policy { keep_warm, flush, apply, on_redaction, watermark, recycle_rss }
 }
 
 /// What models cost: as shipped, under the operator's own file.

@@ -84,6 +84,8 @@ pub struct OpenTurn {
     pub as_of: Millis,
     /// What its attempts have cost so far.
     pub spent: Usd,
+    /// Why, where it is a flush: without mail, she only notes what would be lost with her session.
+    pub flush: Option<String>,
     /// What went wrong so far.
     pub troubles: Troubles,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, QuestionForm, SeenForm};
 use super::table::{Table, key, number, parts};
@@ -14,11 +14,24 @@ use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, Pers
 use crate::persona::memory::Seen;
 
 /// The turn in which something was worded.
-pub(super) struct Worded<'a> {
+pub(super) struct Worded {
     pub(super) lane: Lane,
-    pub(super) mail: &'a [MailForm],
+    /// Who spoke in it.
+    pub(super) told_by: BTreeSet<OwnedUserId>,
+    /// The events that it was about, with their rooms.
+    pub(super) sources: BTreeMap<OwnedEventId, OwnedRoomId>,
+    /// Whether nothing of it was taken back meanwhile.
+    pub(super) is_intact: bool,
     pub(super) generation: u32,
     pub(super) now: Millis,
+}
+
+impl Worded {
+    /// In a turn with mail.
+    pub(super) fn of(lane: Lane, mail: &[MailForm], generation: u32, now: Millis) -> Self {
+        let told_by = mail.iter().map(|mail| mail.sender.clone()).collect();
+        Self { lane, told_by, sources: sources(mail), is_intact: !was_taken_back(mail), generation, now }
+    }
 }
 
 /// What her session's generation was shown, if anything.
@@ -32,7 +45,7 @@ pub(super) fn seen<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Seen
 pub(super) fn commit(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
-    worded: &Worded<'_>,
+    worded: &Worded,
     work: Remembering,
     makes_way: BTreeSet<MemoryNumber>,
 ) -> Result<()> {
@@ -51,7 +64,7 @@ pub(super) fn commit(
     for number in forget {
         remove(tx, persona, number)?;
     }
-    if !was_taken_back(worded.mail) {
+    if worded.is_intact {
         let gone = self::forget(tx, persona, makes_way)?;
         tracing::debug!(%persona, gone, "memories made way for new ones");
         for kept in remember {
@@ -70,29 +83,27 @@ pub(super) fn was_taken_back(mail: &[MailForm]) -> bool {
 }
 
 /// What the turn's own lane confides.
-fn own(worded: &Worded<'_>) -> Confided {
+fn own(worded: &Worded) -> Confided {
     let Lane::Direct(room) = &worded.lane else { return Confided::new() };
-    let told_by = worded.mail.iter().map(|mail| mail.sender.clone()).collect();
-    Confided::from([(room.clone(), told_by)])
+    Confided::from([(room.clone(), worded.told_by.clone())])
 }
 
 fn learn(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
-    worded: &Worded<'_>,
+    worded: &Worded,
     kept: Kept,
     confided: Confided,
 ) -> Result<()> {
     let number = MemoryNumber(tx.count(&format!("memories:{persona}"))?);
-    let sources = sources(worded.mail);
-    for (event, room) in &sources {
+    for (event, room) in &worded.sources {
         let form = LearnedForm { room: room.clone() };
         tx.put_new(Table::Learned, &learned(event, persona, number), &form);
     }
     let origin = Origin {
         lane: worded.lane.clone(),
         confided,
-        events: sources.into_keys().collect(),
+        events: worded.sources.keys().cloned().collect(),
         at: worded.now,
         generation: worded.generation,
     };

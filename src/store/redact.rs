@@ -20,7 +20,9 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
         return Ok(());
     }
     event.redacted.insert(notice.room.clone(), now.0);
-    memories::unlearn(tx, redacts, &notice.room)?;
+    for event in std::iter::once(redacts).chain(&event.edits) {
+        memories::unlearn(tx, event, &notice.room)?;
+    }
     tx.put(Table::Events, redacts.as_bytes(), &event)?;
     for (persona, seq) in event.heard {
         let persona = PersonaId(persona);

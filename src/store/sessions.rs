@@ -37,6 +37,14 @@ pub(super) fn put_word(tx: &mut Tx<'_>, persona: &PersonaId, word: Word) -> Resu
     Ok(Some(generation))
 }
 
+/// A flush begins: if an operator asked for one, it is asked for no longer.
+pub(super) fn drop_flush(tx: &mut Tx<'_>, persona: &PersonaId) -> Result<()> {
+    match word(tx, persona)? {
+        Some((_, Word::Flush)) => tx.remove(Table::Meta, word_key(persona).as_bytes()),
+        Some((_, Word::Refresh | Word::Keep)) | None => Ok(()),
+    }
+}
+
 /// Which generation of a Persona's session has last heard what was taken back since.
 pub(super) fn tainted<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<u32>> {
     let key = taint_key(persona);

@@ -5,10 +5,11 @@
 use ruma::{OwnedEventId, OwnedRoomId, RoomId};
 
 use super::base::View;
+use super::memories::Worded;
 use super::record::{self, HeardLineForm, KindForm, LaneForm, MailForm, PastForm, SaidLineForm, SpokenForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Result, chunk, inbox};
+use super::{Result, chunk, inbox, sessions};
 use crate::conversation::past::PastTurn;
 use crate::conversation::{Lane, Millis, PersonaId};
 
@@ -66,6 +67,28 @@ pub(super) fn turns<R: Read>(
 ) -> Result<Vec<PastTurn>> {
     let turns = from.records::<PastForm>(Table::Transcript, &place(persona, lane))?.into_iter();
     Ok(turns.filter(|(_, turn)| turn.at >= since.0).map(|(_, turn)| turn.into()).collect())
+}
+
+/// A turn without mail, in which she words what she has heard in the lane in this generation, as far as it is taken down.
+pub(super) fn worded(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    lane: Lane,
+    generation: u32,
+    now: Millis,
+) -> Result<Worded> {
+    let turns = tx.records::<PastForm>(Table::Transcript, &place(persona, &lane))?;
+    let turns = turns.into_iter().map(|(_, turn)| turn).filter(|turn| turn.generation == generation);
+    let heard: Vec<HeardLineForm> = turns.flat_map(|turn| turn.heard).collect();
+    let is_intact = sessions::tainted(tx, persona)? != Some(generation);
+    Ok(Worded {
+        lane,
+        told_by: heard.iter().map(|line| line.sender.clone()).collect(),
+        sources: heard.into_iter().map(|line| (line.event, line.room)).collect(),
+        is_intact,
+        generation,
+        now,
+    })
 }
 
 /// Forgets the words of events that were taken back, and what she said to them.

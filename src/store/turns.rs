@@ -27,7 +27,8 @@ pub(super) fn is_open<R: Read>(from: &R, persona: &PersonaId, seq: u64) -> Resul
     Ok(open(from, persona)?.is_some_and(|turn| turn.seqs.contains(&seq)))
 }
 
-/// Writes down the open turn. Mail withdrawn before it could stand in any turn goes for good.
+/// Writes down the open turn. Mail withdrawn before it could stand in any turn goes for good; an operator's word for a flush is
+/// heeded with it.
 pub(super) fn write(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
@@ -41,6 +42,9 @@ pub(super) fn write(
         if mail.is_some_and(|mail| matches!(mail.kind, KindForm::Withdrawn)) {
             take(tx, persona, seq)?;
         }
+    }
+    if turn.flush.is_some() {
+        sessions::drop_flush(tx, persona)?;
     }
     book(tx, persona, books)?;
     tx.put(Table::Turns, &turn_key(persona), &TurnForm::from(turn))
@@ -75,7 +79,10 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         transcript::put(tx, &persona, &open.lane, past)?;
     }
     let spoken = SpokenForm::new(&persona, &open.lane, turn);
-    let worded = Worded { lane: open.lane, mail: &taken, generation: session.generation, now };
+    let worded = match open.flush {
+        Some(_) => transcript::worded(tx, &persona, open.lane, session.generation, now)?,
+        None => Worded::of(open.lane, &taken, session.generation, now),
+    };
     memories::commit(tx, &persona, &worded, memory, makes_way)?;
     for say in says {
         outbox::speak(tx, say, spoken.clone(), now)?;

@@ -312,6 +312,7 @@ impl World {
             not_before: now,
             as_of: now,
             spent: persona_bridge::persona::session::Usd::default(),
+            flush: None,
             troubles: Troubles::default(),
         };
         let session = take.is_multiple_of(2).then(|| session(u32::from(take)));

@@ -28,12 +28,15 @@ impl Turns {
 
     async fn conclude(&mut self, ending: Ending, usage: &Usage) -> Result<Option<String>, BridgeError> {
         let Some(mut turn) = self.open.clone() else { return Ok(None) };
-        turn.spent += self.sessions.count(turn.attempt, usage).await?;
+        turn.spent += self.sessions.count(&turn, usage).await?;
         let now = self.shared.clock.now();
-        self.show_health(&ending);
         if let Ending::Transient { reason, retry_after: Some(wait) } = &ending {
             spend::limited(&self.shared, &self.persona.persona.id, reason, *wait).await?;
         }
+        if turn.flush.is_some() {
+            return self.conclude_flush(turn, ending).await;
+        }
+        self.show_health(&ending);
         let is_loss = self.sessions.is_loss(&ending);
         match self.within_budget(&turn, self.judge(&turn, ending)?) {
             (Verdict::Commit { .. }, spoken) => {
@@ -107,9 +110,14 @@ impl Turns {
     ) -> Result<(), BridgeError> {
         let Spoken { says, lost: _, words, keeps } = spoken;
         let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
-        let is_taken_down = line.is_some() && !self.shared.config.transcript_keep.is_zero();
+        let is_taken_down =
+            line.is_some() && turn.flush.is_none() && !self.shared.config.transcript_keep.is_zero();
         if let Some(line) = line {
             self.sessions.commits(line);
+            if turn.flush.is_none() {
+                let noted = !keeps.remember.is_empty() || !keeps.forget.is_empty();
+                self.sessions.answered(&turn.lane, noted);
+            }
         }
         tracing::info!(persona = %self.persona.persona.id, turn = %turn.id, says = says.len(), "turn ends");
         let halt = self.shared.config.halt.filter(|_| !says.is_empty());

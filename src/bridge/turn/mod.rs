@@ -1,6 +1,7 @@
 //! A turn from the open row to the committed reply.
 
 mod conclude;
+mod flush;
 mod health;
 mod mail;
 
@@ -20,7 +21,7 @@ use super::speech::{self, Spoken};
 use crate::conversation::prompt;
 use crate::conversation::{Batch, Lane, LineId, Millis};
 use crate::mind::Feed;
-use crate::persona::session::{Care, Usd};
+use crate::persona::session::{Care, Moment, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage};
 pub(crate) use mail::labels_of;
 
@@ -121,19 +122,28 @@ impl Turns {
         let id = self.persona.persona.id.clone();
         let mail = self.batch(lane)?;
         self.look_at_state()?;
+        if self.flush(Moment::Mail, &mail).await? {
+            return Ok(());
+        }
         self.sessions.take_up(&mail).await?;
-        let turn = OpenTurn {
+        let turn = OpenTurn { seqs: mail.iter().map(|delivery| delivery.seq).collect(), ..self.drawn(lane) };
+        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
+        self.write(turn).await
+    }
+
+    /// A turn of the lane that is not written down yet.
+    fn drawn(&self, lane: &Lane) -> OpenTurn {
+        OpenTurn {
             id: draw_turn(),
             lane: lane.clone(),
-            seqs: mail.iter().map(|delivery| delivery.seq).collect(),
+            seqs: Vec::new(),
             attempt: 1,
             not_before: Millis::default(),
             as_of: self.shared.clock.now(),
             spent: Usd::default(),
+            flush: None,
             troubles: Troubles::default(),
-        };
-        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
-        self.write(turn).await
+        }
     }
 
     /// Her state may have been changed: what a session is begun with now follows it.
@@ -158,6 +168,9 @@ impl Turns {
         let (Some(turn), Some(session)) = (self.open.clone(), self.sessions.current().cloned()) else {
             return Ok(None);
         };
+        if turn.flush.is_some() {
+            return self.feed_flush(&turn, session).map(Some);
+        }
         let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
         let batch = Batch { lane: turn.lane.clone(), deliveries };
         if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {

@@ -17,7 +17,7 @@ use super::*;
 use crate::conversation::{Heed, Level, Register, RegisterName, Wakes};
 use crate::mind::claude::Ttl;
 use crate::persona::memory::DmMemories;
-use crate::persona::session::care;
+use crate::persona::session::care::{self, Flushing};
 use crate::persona::{Budget, Places};
 
 const GOOD: &str = r##"[homeserver]
@@ -304,6 +304,14 @@ fn what_is_not_written_has_its_default() {
     assert_eq!((claude.ttl, claude.silence), (Ttl::Auto, Duration::from_secs(120)));
     assert_eq!(claude.credential.variable, "ANTHROPIC_API_KEY");
     assert_eq!(claude.guard, Path::new("/bin/persona-bridge"));
+}
+
+#[test]
+fn she_is_asked_to_note_what_may_be_lost_unless_the_operator_says_off() {
+    let dir = folder();
+    let flush = |text: &str| gather(dir.path(), text, &[]).expect("good").bridge.care.flush;
+    assert_eq!(flush(GOOD), Flushing::Auto);
+    assert_eq!(flush(&format!("{GOOD}[session]\nflush = \"off\"\n")), Flushing::Off);
 }
 
 #[test]

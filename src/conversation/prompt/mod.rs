@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ruma::OwnedRoomId;
 
 use super::batch::{Batch, Delivery};
-use super::ids::Millis;
+use super::ids::{Lane, Millis};
 use super::memory::Memory;
 use super::past::PastLine;
 
@@ -47,6 +47,19 @@ const OLD: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 
 /// Asked in a throw-away copy of her session, for the cache's sake.
 pub const PING: &str = "# nothing was said; the bridge keeps your session warm. Answer with empty lists.";
+
+/// Asked before her session may end, where what has become of her tasks may not be remembered. `label` is the name to her of a
+/// direct lane's room.
+pub fn flush(lane: &Lane, label: &str) -> String {
+    let place = match lane {
+        Lane::Register(name) => format!("register {}", clean::one_line(name.as_str())),
+        Lane::Direct(_) => format!("the direct room {}", clean::quoted(&clean::one_line(label))),
+    };
+    format!(
+        "# nothing was said; your session may end soon. Of what you heard in {place}, `remember` now what must not be lost, open \
+         tasks above all; nothing that you `say` now is sent."
+    )
+}
 
 /// The label in [`Surroundings::labels`] of an event that she sent herself.
 pub const OWN: &str = "yours";

@@ -30,6 +30,10 @@ pub struct Sum {
     pub unpriced: u64,
     /// Pings that kept the cache warm; their tokens and money are in the sums.
     pub pings: u64,
+    /// Flushes that reached the API, by why; their requests, tokens and money are in the sums, but they are no turns.
+    pub flushes: BTreeMap<String, u64>,
+    /// What flushes cost.
+    pub flushed: Usd,
     /// Questions whether a refused account is taken again; their tokens and money are in the sums.
     pub probes: u64,
     /// What pings were worth beyond their price, over idle periods in which they were.
@@ -60,8 +64,7 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
         match &entry.kind {
             EntryKind::Request(request) => {
                 let is_new = turns.insert((&entry.persona, request.generation, request.turn));
-                sum.turns += u64::from(is_new);
-                sum.request(request);
+                sum.request(request, is_new);
             }
             EntryKind::Ping { tokens, money, .. } => {
                 sum.pings += 1;
@@ -83,7 +86,14 @@ pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
 }
 
 impl Sum {
-    fn request(&mut self, request: &Request) {
+    fn request(&mut self, request: &Request, is_first: bool) {
+        match &request.flush {
+            None => self.turns += u64::from(is_first),
+            Some(why) => {
+                *self.flushes.entry(why.clone()).or_default() += u64::from(is_first);
+                self.flushed += request.money.unwrap_or_default();
+            }
+        }
         self.requests += 1;
         self.expected += request.expected;
         self.resident = self.resident.max(request.rss.unwrap_or_default());

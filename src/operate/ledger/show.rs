@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
-/// "unpriced", "refreshes": {REASON: COUNT}, "pings": {"count", "saved", "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds
-/// since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
+/// "unpriced", "refreshes": {REASON: COUNT}, "flushes": {"reasons": {REASON: COUNT}, "money"}, "pings": {"count", "saved",
+/// "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
     json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })
@@ -33,6 +33,7 @@ fn of(sum: &Sum) -> Value {
         "money": sum.money.dollars(),
         "unpriced": sum.unpriced,
         "refreshes": sum.refreshes,
+        "flushes": { "reasons": sum.flushes, "money": sum.flushed.dollars() },
         "pings": { "count": sum.pings, "saved": sum.saved.dollars(), "lost": sum.lost.dollars() },
         "probes": sum.probes,
         "rss": sum.resident,
@@ -71,6 +72,10 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
     let _ = writeln!(text, "  cache   {}", or_none(&verdicts.collect::<Vec<_>>()));
     let refreshes = sum.refreshes.iter().map(|(why, count)| format!("{count} {why}"));
     let _ = writeln!(text, "  refresh {}", or_none(&refreshes.collect::<Vec<_>>()));
+    if !sum.flushes.is_empty() {
+        let flushes = sum.flushes.iter().map(|(why, count)| format!("{count} {why}")).collect::<Vec<_>>();
+        let _ = writeln!(text, "  flush   {}, {}", flushes.join(", "), sum.flushed);
+    }
     if sum.resident > 0 {
         let _ = writeln!(text, "  memory  {} MiB at most", sum.resident >> 20);
     }

@@ -21,6 +21,7 @@ fn request(turn: u64, number: u32, read: u64, verdict: CacheVerdict, money: Opti
         money: money.map(Usd),
         first_token: None,
         rss: Some((turn * 100) << 20),
+        flush: None,
     })
 }
 
@@ -68,6 +69,22 @@ fn pings_are_weighed_by_idle_period() {
 }
 
 #[test]
+fn flushes_are_counted_by_themselves() {
+    let flush = |number, money| match request(2, number, 900, CacheVerdict::Hit, money) {
+        EntryKind::Request(request) => {
+            EntryKind::Request(Request { flush: Some("rental".into()), ..request })
+        }
+        other => other,
+    };
+    let kinds = [request(1, 1, 900, CacheVerdict::Hit, Some(5)), flush(1, Some(3)), flush(2, Some(4))];
+    let ledger = sum(&kinds.map(|kind| entry("eir", 1, kind)), Millis(0));
+    let eir = &ledger.personas[&PersonaId("eir".into())];
+    assert_eq!((eir.turns, eir.requests, eir.money), (1, 3, Usd(12)));
+    assert_eq!((eir.flushes.clone(), eir.flushed), ([("rental".to_owned(), 1)].into(), Usd(7)));
+    assert!(text(&ledger).contains("  flush   1 rental, 0.0000 USD\n"));
+}
+
+#[test]
 fn probes_are_counted_by_themselves() {
     let probe = |answered| EntryKind::Probe { tokens: Tokens::default(), money: Some(Usd(4)), answered };
     let ledger = sum(&[false, true].map(|answered| entry("ACCOUNT", 1, probe(answered))), Millis(0));
@@ -108,6 +125,7 @@ fn it_reads_as_json() {
         "money": 0.002,
         "unpriced": 0,
         "refreshes": {},
+        "flushes": {"reasons": {}, "money": 0.0},
         "pings": {"count": 0, "saved": 0.0, "lost": 0.0},
         "probes": 0,
         "rss": 200 << 20,

@@ -46,6 +46,7 @@ fn turn(not_before: u64) -> OpenTurn {
         not_before: Millis(not_before),
         as_of: Millis::default(),
         spent: Usd::default(),
+        flush: None,
         troubles: Troubles::default(),
     }
 }

@@ -118,7 +118,7 @@ impl Memories {
     }
 
     /// The tasks that are to be done, oldest first.
-    pub(super) fn open_tasks(&self) -> impl DoubleEndedIterator<Item = &Memory> {
+    pub fn open_tasks(&self) -> impl DoubleEndedIterator<Item = &Memory> {
         self.open.iter().filter_map(|number| self.all.get(number))
     }
 

@@ -6,6 +6,7 @@ use super::hazard::Gaps;
 use super::ledger::{self, CacheVerdict, Request};
 use super::meter::Meter;
 use super::price::{Price, Prices, Tokens, Ttl, Usd};
+use super::tasks::Unnoted;
 use crate::conversation::Millis;
 use crate::persona::{RequestUsage, Usage};
 
@@ -30,6 +31,8 @@ pub struct Account {
     pub gaps: Gaps,
     /// When the last mail was taken up.
     pub mail: Option<Millis>,
+    /// Where she has answered and noted nothing since.
+    pub unnoted: Unnoted,
 }
 
 /// An attempt that has ended.
@@ -53,6 +56,8 @@ pub struct Attempt<'a> {
     pub shared: u64,
     /// Whether the session had answered before.
     pub goes_on: bool,
+    /// Why, where it is at a flush.
+    pub flush: Option<&'a str>,
 }
 
 /// What an attempt came to.
@@ -165,6 +170,7 @@ impl Account {
             money: None,
             first_token: request.first_token,
             rss: attempt.usage.resident,
+            flush: attempt.flush.map(str::to_owned),
         }
     }
 }
@@ -256,6 +262,7 @@ mod tests {
             mail: 100,
             shared: 4_000,
             goes_on: false,
+            flush: None,
         }
     }
 

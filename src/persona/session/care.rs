@@ -101,7 +101,7 @@ pub enum Word {
     Keep,
 }
 
-/// The open tasks that she holds.
+/// The open tasks that she holds; once a flush was asked for they are safe, whatever came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tasks {
     /// None that is not remembered.
@@ -109,8 +109,6 @@ pub enum Tasks {
     Safe,
     /// Some are not remembered yet.
     Unremembered,
-    /// A flush was asked for since, whatever came of it.
-    Flushed,
 }
 
 /// What is known about a session.

@@ -38,6 +38,8 @@ pub struct Request {
     pub first_token: Option<Duration>,
     /// The resident memory of the child's process group when its newest answer began, in bytes.
     pub rss: Option<u64>,
+    /// Why, where it was a flush: a turn in which she only notes what would be lost with her session.
+    pub flush: Option<String>,
 }
 
 /// One entry of the Personas' ledger.

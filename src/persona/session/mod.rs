@@ -9,6 +9,7 @@ pub mod identity;
 pub mod ledger;
 pub mod meter;
 pub mod price;
+pub mod tasks;
 pub mod terms;
 
 pub use account::{Account, Attempt, Counted};
@@ -18,4 +19,5 @@ pub use identity::{Fingerprint, Session, marks, next_session, session_id};
 pub use ledger::{CacheVerdict, Cause, Entry, EntryKind, Request};
 pub use meter::Meter;
 pub use price::{Price, Prices, Tariff, Tokens, Ttl, Usd};
+pub use tasks::Unnoted;
 pub use terms::{Added, Terms};

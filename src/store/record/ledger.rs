@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::mail::LaneForm;
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::session::{
-    Account, CacheVerdict, Entry, EntryKind, Gaps, Meter, Request, Tokens, Ttl, Usd,
+    Account, CacheVerdict, Entry, EntryKind, Gaps, Meter, Request, Tokens, Ttl, Unnoted, Usd,
 };
 
 /// [`Entry`].
@@ -45,6 +46,8 @@ struct RequestForm {
     nanodollars: Option<u64>,
     first_token_ms: Option<u64>,
     rss: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flush: Option<String>,
 }
 
 /// [`Tokens`].
@@ -97,6 +100,8 @@ pub(in crate::store) struct AccountForm {
     gaps: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mail: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unnoted: Vec<LaneForm>,
 }
 
 /// Counts without the empty ones at the end.
@@ -168,6 +173,7 @@ impl From<Request> for RequestForm {
             nanodollars: request.money.map(|money| money.0),
             first_token_ms: request.first_token.map(ms),
             rss: request.rss,
+            flush: request.flush,
         }
     }
 }
@@ -189,6 +195,7 @@ impl From<RequestForm> for Request {
             money: form.nanodollars.map(Usd),
             first_token: form.first_token_ms.map(Duration::from_millis),
             rss: form.rss,
+            flush: form.flush,
         }
     }
 }
@@ -266,6 +273,7 @@ impl From<Account> for AccountForm {
             attempts: account.attempts,
             gaps: counted(account.gaps.counts()),
             mail: account.mail.map(|mail| mail.0),
+            unnoted: account.unnoted.0.iter().map(LaneForm::from).collect(),
         }
     }
 }
@@ -289,6 +297,7 @@ impl From<AccountForm> for Account {
             attempts: form.attempts,
             gaps: Gaps::of(&form.gaps),
             mail: form.mail.map(Millis),
+            unnoted: Unnoted(form.unnoted.into_iter().map(Into::into).collect()),
         }
     }
 }

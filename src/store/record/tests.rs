@@ -52,6 +52,9 @@ fn forms_of_turns_stay_as_they_are() {
     check::<TurnForm>(
         r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[1,2],"attempt":2,"not_before":9,"spent":8,"troubles":{"transient":1,"lost":4,"finals":0,"invalid":2,"generations":0,"fault":"no json"}}"#,
     );
+    check::<TurnForm>(
+        r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[],"attempt":1,"not_before":0,"flush":"rental","troubles":{"transient":0,"lost":0,"finals":0,"invalid":0,"generations":0,"fault":null}}"#,
+    );
     check::<SessionForm>(
         r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002","account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1}}"#,
     );
@@ -112,6 +115,7 @@ fn forms_of_memories_stay_as_they_are() {
 fn forms_of_the_ledger_stay_as_they_are() {
     let request = r#"{"persona":"eir","at":3,"kind":{"request":{"generation":1,"turn":2,"attempt":1,"number":1,"model":"m","tokens":{"input":1,"read":2,"written_5m":3,"written_1h":4,"output":5},"new":6,"expected":7,"gap_ms":8,"ttl":"5m","verdict":"hit","nanodollars":9,"first_token_ms":10,"rss":11}}}"#;
     check::<EntryForm>(request);
+    check::<EntryForm>(&request.replace(r#""rss":11"#, r#""rss":11,"flush":"rental""#));
     for verdict in ["first", "rebuilt", "expired", "broken"] {
         check::<EntryForm>(&request.replace("hit", verdict));
     }

@@ -70,6 +70,8 @@ pub(in crate::store) struct TurnForm {
     /// In billionths of a dollar.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(in crate::store) spent: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) flush: Option<String>,
     pub(in crate::store) troubles: TroublesForm,
 }
 
@@ -84,6 +86,7 @@ impl From<OpenTurn> for TurnForm {
             not_before: turn.not_before.0,
             as_of: turn.as_of.0,
             spent: turn.spent.0,
+            flush: turn.flush,
             troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }
@@ -101,6 +104,7 @@ impl From<TurnForm> for OpenTurn {
             not_before: Millis(form.not_before),
             as_of: Millis(form.as_of),
             spent: Usd(form.spent),
+            flush: form.flush,
             troubles: Troubles { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }

@@ -52,6 +52,7 @@ fn all_that_a_request_used_is_read_back() {
         money: Some(Usd(13)),
         first_token: Some(Duration::from_millis(14)),
         rss: Some(15),
+        flush: Some("rental".to_owned()),
     };
     let written = Entry { persona: eir(), at: Millis(16), kind: EntryKind::Request(request) };
     write(&world, 1, std::slice::from_ref(&written));

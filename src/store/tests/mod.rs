@@ -92,6 +92,7 @@ fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
         not_before: Millis(5),
         as_of: Millis(4),
         spent: crate::persona::session::Usd::default(),
+        flush: None,
         troubles: crate::persona::Troubles { transient: 3, ..Default::default() },
     }
 }

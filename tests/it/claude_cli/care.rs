@@ -59,6 +59,7 @@ fn count(account: &mut Account, ended: &Ended, second: u64) -> Request {
         mail: 0,
         shared: 0,
         goes_on: false,
+        flush: None,
     };
     let mut counted = account.count(&attempt, &persona_bridge::config::prices::shipped().unwrap());
     assert_eq!(counted.requests.len(), 1, "{ended:?}");

@@ -8,6 +8,7 @@ mod budget;
 mod care;
 mod crash;
 mod encryption;
+mod flushes;
 mod hearing;
 mod idle;
 mod limits;

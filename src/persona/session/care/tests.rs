@@ -229,7 +229,7 @@ fn open_tasks_are_written_down_first_once_and_never_in_a_cold_session() {
         }
     };
     check(at_watermark(Tasks::Unremembered), (Care::Flush, Reason::Watermark));
-    check(at_watermark(Tasks::Flushed), (Care::Refresh, Reason::Watermark));
+    check(at_watermark(Tasks::Safe), (Care::Refresh, Reason::Watermark));
     let off = Policy { flush: Flushing::Off, ..Policy::default() };
     check_with(off, Moment::Mail, at_watermark(Tasks::Unremembered), (Care::Refresh, Reason::Watermark));
     check(
@@ -332,7 +332,7 @@ fn open_tasks_are_written_down_before_the_cache_forgets() {
     let look = next_look(&standing, &policy).expect("a deadline");
     standing.now = look;
     assert_eq!(care(&standing, Moment::IdleDeadline, &policy), (Care::Flush, Reason::OpenTasks));
-    standing.tasks = Tasks::Flushed;
+    standing.tasks = Tasks::Safe;
     assert_eq!(care(&standing, Moment::IdleDeadline, &policy), (Care::Keep, Reason::LetGo));
     standing.now = Millis(HOUR);
     assert_eq!(next_look(&standing, &policy), None);
@@ -393,7 +393,7 @@ fn any_numbers() -> impl Strategy<Value = Numbers> {
 }
 
 fn any_choices() -> impl Strategy<Value = Choices> {
-    (prop::collection::vec(0_u64..20_000, 0..40), 0_u8..3, prop::collection::vec(0_u8..5, 0..2), 0_u8..5)
+    (prop::collection::vec(0_u64..20_000, 0..40), 0_u8..2, prop::collection::vec(0_u8..5, 0..2), 0_u8..5)
 }
 
 fn with<T>(numbers: &Numbers, choices: &Choices, look: impl FnOnce(&Standing<'_>) -> T) -> T {
@@ -415,7 +415,7 @@ fn with<T>(numbers: &Numbers, choices: &Choices, look: impl FnOnce(&Standing<'_>
         ahead: numbers.3,
         meter,
         rss: numbers.7,
-        tasks: [Tasks::Safe, Tasks::Unremembered, Tasks::Flushed][usize::from(choices.1)],
+        tasks: [Tasks::Safe, Tasks::Unremembered][usize::from(choices.1)],
         marks: choices.2.iter().map(|mark| marks[usize::from(*mark)]).collect(),
         word: [Some(Word::Refresh), Some(Word::Flush), Some(Word::Keep)]
             .get(usize::from(choices.3))
