@@ -1,6 +1,8 @@
 //! What an attempt used, gathered from the lines of stdout.
 
 use super::wire::{Assistant, Outcome, Output, Request};
+use crate::persona::session::Usd;
+use crate::persona::session::ledger::spent;
 use crate::persona::{RequestUsage, Usage};
 
 /// The requests of a turn so far.
@@ -50,6 +52,14 @@ impl Measured {
     }
 }
 
+/// What a result has cost, in USD: what the CLI says of it, else the growth of its sum, which was `before`.
+///
+/// That sum goes on from the process before if it ended well, so it is not used where it can be helped.
+pub(super) fn cost(outcome: &Outcome, before: f64) -> f64 {
+    let grown = || spent(Usd::of_dollars(before), Usd::of_dollars(outcome.total_cost_usd)).dollars();
+    outcome.cost_since_last.unwrap_or_else(grown).max(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +95,16 @@ mod tests {
             usage.requests.iter().map(|request| (request.input, request.output)).collect();
         assert_eq!(counted, [(1_000, 30), (2_000, 40)]);
         assert_eq!((usage.money, usage.window), (Some(0.25), Some(5)));
+    }
+
+    #[test]
+    fn a_result_costs_what_the_cli_says_else_what_its_sum_has_grown_by_also_after_it_began_anew() {
+        let cost_of = |cost_since_last, total_cost_usd, before| {
+            cost(&Outcome { cost_since_last, total_cost_usd, ..Outcome::default() }, before)
+        };
+        assert_eq!(cost_of(Some(0.25), 9.0, 4.0), 0.25);
+        assert_eq!(cost_of(None, 0.75, 0.5), 0.25);
+        assert_eq!(cost_of(None, 0.25, 0.5), 0.25);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::launch::{self, Folders, Opening};
 use super::manner::Manner;
+use super::measure::cost;
 use super::owner::Owner;
 use super::transcript::SessionFile;
 use super::wire::Outcome;
@@ -121,13 +122,10 @@ impl Process {
         })
     }
 
-    /// What a result has cost, in USD: what the CLI says of it, else the growth of its sum.
-    ///
-    /// That sum goes on from the process before if it ended well, so it is not used where it can be helped.
+    /// What a result has cost, in USD.
     pub(super) fn spend(&mut self, outcome: &Outcome) -> f64 {
-        let since_last = outcome.cost_since_last.unwrap_or(outcome.total_cost_usd - self.spent);
-        self.spent = outcome.total_cost_usd;
-        since_last.max(0.0)
+        let before = std::mem::replace(&mut self.spent, outcome.total_cost_usd);
+        cost(outcome, before)
     }
 
     /// Its group.

@@ -49,7 +49,7 @@ pub struct Scripted {
     pub thinking: Duration,
     /// What comes of it.
     pub outcome: Outcome,
-    /// What it used, unless it dies.
+    /// What it used, unless it is stopped.
     pub usage: Usage,
 }
 
@@ -225,7 +225,7 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
             biased;
             stopped = stop(&mut self.commands) => {
                 stopped?;
-                self.died(feed.line, STOPPED).await
+                self.died(feed.line, STOPPED, Usage::default()).await
             }
             () = thought => self.conclude(feed, record, scripted.outcome, scripted.usage).await,
         }
@@ -245,17 +245,16 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
             Outcome::Ends(ending) => write_down(&mut record, line, |_| ending),
             Outcome::DiesAnswered => {
                 write_down(&mut record, line, |record| answered(usual(record)));
-                return self.died(line, "died").await;
+                return self.died(line, "died", usage).await;
             }
-            Outcome::Dies | Outcome::Stalls => return self.died(line, "died").await,
+            Outcome::Dies | Outcome::Stalls => return self.died(line, "died", usage).await,
         };
         self.told(line, ending, usage, false).await
     }
 
-    async fn died(&mut self, line: LineId, report: &str) -> Result<(), Abandoned> {
+    async fn died(&mut self, line: LineId, report: &str, usage: Usage) -> Result<(), Abandoned> {
         let reason = report.to_owned();
         let ending = if report == STOPPED { Ending::Lost { reason } } else { Ending::Died { reason } };
-        let usage = Usage::default();
         self.tell(MindEvent::TurnEnded { line, ending, usage, from_record: false, closed: true }).await?;
         self.exited(report).await
     }

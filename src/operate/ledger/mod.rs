@@ -24,7 +24,7 @@ pub struct Sum {
     pub expected: u64,
     /// Requests by what the cache held.
     pub verdicts: BTreeMap<CacheVerdict, u64>,
-    /// What the CLI counted, as far as it is known.
+    /// What it cost, as far as that is known.
     pub money: Usd,
     /// Requests whose money is unknown.
     pub unpriced: u64,

@@ -99,8 +99,9 @@ impl Account {
 
     /// Counts an attempt: a row for each of its requests.
     ///
-    /// What the CLI counted for the whole attempt is shared out by what the table says of each request; where the table
-    /// does not know the model, money is unknown.
+    /// What the CLI counted for the whole attempt is shared out by what the table says of each request. Where it counted
+    /// nothing, since the attempt ended without a result, each request costs what the table says; where that does not know
+    /// the model, money is unknown.
     pub fn count(&mut self, attempt: &Attempt<'_>, prices: &Prices) -> Counted {
         let usage = attempt.usage;
         self.window = usage.window.or(self.window);
@@ -113,12 +114,15 @@ impl Account {
         let mut by_table = Vec::new();
         for (number, request) in (1..).zip(&usage.requests) {
             let known = prices.find(&request.model);
-            if known.is_none() {
+            let is_known = known.is_some();
+            if !is_known {
                 counted.unknown = Some(request.model.clone());
             }
             let price = known.unwrap_or_else(|| Price::unknown(&request.model));
-            by_table.push(price.cost(&tokens(request)));
-            counted.requests.push(self.request(attempt, number, request, &price));
+            let cost = price.cost(&tokens(request));
+            let money = is_known.then_some(cost);
+            by_table.push(cost);
+            counted.requests.push(Request { money, ..self.request(attempt, number, request, &price) });
         }
         let whole = usage.money.filter(|_| counted.unknown.is_none()).map(Usd::of_dollars);
         if let Some(whole) = whole {
@@ -353,6 +357,16 @@ mod tests {
         let counted = count(&mut Account::default(), 0, &used(&[strange], Some(0.5)));
         assert_eq!(counted.unknown.as_deref(), Some("strange"));
         assert_eq!((counted.requests[0].money, counted.differs), (None, None));
+    }
+
+    #[test]
+    fn where_the_cli_counted_nothing_a_request_costs_what_the_table_says() {
+        let strange = RequestUsage { model: "strange".into(), ..request(0, 9_000) };
+        let counted =
+            count(&mut Account::default(), 0, &used(&[request(0, 9_000), strange, request(9_000, 10)], None));
+        let money: Vec<_> = counted.requests.iter().map(|request| request.money).collect();
+        let [first, last] = [9_000 * 2_000 + 10 * 5_000, 9_000 * 100 + 10 * 2_000 + 10 * 5_000].map(Usd);
+        assert_eq!((money, counted.differs), (vec![Some(first), None, Some(last)], None));
     }
 
     #[test]

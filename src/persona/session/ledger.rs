@@ -32,7 +32,8 @@ pub struct Request {
     pub ttl: Ttl,
     /// Whether the cache held it.
     pub verdict: CacheVerdict,
-    /// What the claude CLI counted for it.
+    /// What it cost: its part of what the claude CLI counted, else what the price table says; none where that does not know
+    /// the model.
     pub money: Option<Usd>,
     /// From the request to the first token of its answer, where the CLI told it.
     pub first_token: Option<Duration>,

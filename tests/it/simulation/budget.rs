@@ -109,6 +109,38 @@ fn a_turn_that_costs_too_much_is_not_tried_again_and_its_mail_is_held() {
     });
 }
 
+/// A thought in which a dollar and a half was used before the process died.
+fn dying(outcome: Outcome) -> Scripted {
+    let request = RequestUsage { model: MODEL.to_owned(), output: 100_000, ..RequestUsage::default() };
+    Scripted { outcome, usage: Usage { requests: vec![request], ..Usage::default() }, ..usual() }
+}
+
+/// A world in which the first thoughts end so, and each later one costs a dollar.
+fn deadly_world(budget: Budget, first: [Outcome; 2]) -> World {
+    let mut world = dear_world(budget);
+    let thoughts = AtomicUsize::new(0);
+    world.script = Arc::new(move |_, _| {
+        let thought = thoughts.fetch_add(1, Ordering::Relaxed);
+        first.get(thought).map_or_else(|| dear(Outcome::Usual), |outcome| dying(outcome.clone()))
+    });
+    world
+}
+
+#[test]
+fn what_was_used_before_a_process_died_counts_for_the_day() {
+    let budget = Budget { per_day: dollars(3.0), ..Budget::default() };
+    let mut world = deadly_world(budget, [Outcome::Dies, Outcome::Dies]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, something dear");
+        stage.pass(HOUR).await;
+        assert_eq!(stage.thoughts("eir"), 2);
+        counts(&stage.told(), &[("is spent", 1)]);
+        stage.pass(16 * HOUR).await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("something dear", 1)]);
+    });
+}
+
 /// The plan's limit is reached for three hours, whoever asks meanwhile.
 fn limited_world(courtesy: bool) -> World {
     let mut world = dear_world(Budget { courtesy, ..Budget::default() });
