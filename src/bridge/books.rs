@@ -72,6 +72,7 @@ impl Keeper {
         let ended = self.shared.clock.now();
         let attempt = Attempt {
             generation: session.generation,
+            turn: turn.id,
             attempt: turn.attempt,
             fed: self.fed.take().unwrap_or(ended),
             ended,

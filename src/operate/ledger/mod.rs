@@ -14,8 +14,10 @@ pub use show::{json, text};
 /// What one Persona's session used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Attempts at turns that reached the API.
+    /// Turns that reached the API.
     pub turns: u64,
+    /// Attempts at them that did.
+    pub attempts: u64,
     /// API requests.
     pub requests: u64,
     /// Tokens of all requests.
@@ -58,13 +60,14 @@ pub struct Ledger {
 /// Sums up entries from `since` on, of one Persona or all.
 pub fn sum(entries: &[Entry], since: Millis) -> Ledger {
     let mut personas: BTreeMap<PersonaId, Sum> = BTreeMap::new();
-    let mut turns = BTreeSet::new();
+    let (mut turns, mut attempts) = (BTreeSet::new(), BTreeSet::new());
     for entry in entries.iter().filter(|entry| entry.at >= since) {
         let sum = personas.entry(entry.persona.clone()).or_default();
         match &entry.kind {
             EntryKind::Request(request) => {
-                let is_new = turns.insert((&entry.persona, request.generation, request.turn));
-                sum.request(request, is_new);
+                let turn = (&entry.persona, request.turn);
+                sum.attempts += u64::from(attempts.insert((turn, request.attempt)));
+                sum.request(request, turns.insert(turn));
             }
             EntryKind::Ping { tokens, money, .. } => {
                 sum.pings += 1;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Ledger, Sum};
 
-/// As JSON: `{"since", "personas": {ID: {"turns", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
+/// As JSON: `{"since", "personas": {ID: {"turns", "attempts", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
 /// "unpriced", "refreshes": {REASON: COUNT}, "flushes": {"reasons": {REASON: COUNT}, "money"}, "pings": {"count", "saved",
 /// "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
 pub fn json(ledger: &Ledger) -> Value {
@@ -19,6 +19,7 @@ fn of(sum: &Sum) -> Value {
     let verdicts = sum.verdicts.iter().map(|(verdict, count)| (verdict.name().to_owned(), json!(count)));
     json!({
         "turns": sum.turns,
+        "attempts": sum.attempts,
         "requests": sum.requests,
         "tokens": {
             "input": tokens.input,
@@ -59,7 +60,15 @@ fn paragraph(text: &mut String, id: &str, sum: &Sum) {
         0 => String::new(),
         count => format!(", and {count} requests of unknown price"),
     };
-    let _ = writeln!(text, "{id}: {} turns, {} requests, {}{unpriced}", sum.turns, sum.requests, sum.money);
+    let again = match sum.attempts.saturating_sub(sum.turns) {
+        0 => String::new(),
+        count => format!(" ({count} tried again)"),
+    };
+    let _ = writeln!(
+        text,
+        "{id}: {} turns{again}, {} requests, {}{unpriced}",
+        sum.turns, sum.requests, sum.money
+    );
     let _ = writeln!(
         text,
         "  tokens  {} read from the cache ({whole}.{tenths} %), {} written, {} uncached, {} output",

@@ -52,6 +52,19 @@ fn what_is_older_is_left_out_and_a_turn_is_counted_once() {
 }
 
 #[test]
+fn attempts_at_a_turn_are_told_apart_from_turns_also_where_a_session_ended_between() {
+    let of = |generation, attempt| match request(3, 1, 0, CacheVerdict::Hit, None) {
+        EntryKind::Request(request) => EntryKind::Request(Request { generation, attempt, ..request }),
+        other => other,
+    };
+    let kinds = [of(1, 1), of(1, 2), of(2, 3), request(4, 1, 0, CacheVerdict::Hit, None)];
+    let ledger = sum(&kinds.map(|kind| entry("eir", 1, kind)), Millis(0));
+    let eir = &ledger.personas[&PersonaId("eir".into())];
+    assert_eq!((eir.turns, eir.attempts, eir.requests), (2, 4, 4));
+    assert!(text(&ledger).starts_with("eir: 2 turns (2 tried again), 4 requests, "));
+}
+
+#[test]
 fn pings_are_weighed_by_idle_period() {
     let ping = |money| EntryKind::Ping {
         generation: 1,
@@ -117,6 +130,7 @@ fn it_reads_as_json() {
     assert_eq!(found["since"], json!(10));
     let expected = json!({
         "turns": 1,
+        "attempts": 1,
         "requests": 1,
         "tokens": {"input": 0, "cache_read": 100, "cache_written_5m": 0, "cache_written_1h": 900, "output": 7},
         "expected": 100,

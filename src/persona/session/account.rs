@@ -7,7 +7,7 @@ use super::ledger::{self, CacheVerdict, Request};
 use super::meter::Meter;
 use super::price::{Price, Prices, Tokens, Ttl, Usd};
 use super::tasks::Unnoted;
-use crate::conversation::Millis;
+use crate::conversation::{Millis, TurnId};
 use crate::persona::{RequestUsage, Usage};
 
 /// What is kept of a session's requests, enough to judge the next one. Plain values, kept with the session.
@@ -25,8 +25,10 @@ pub struct Account {
     pub window: Option<u64>,
     /// The resident memory of its child in the last turn, in bytes.
     pub resident: Option<u64>,
-    /// The attempts that were counted.
-    pub attempts: u64,
+    /// Her turns that were counted, through all her sessions.
+    pub turns: u64,
+    /// The last of them.
+    pub turn: Option<TurnId>,
     /// How long she was left alone between her mails.
     pub gaps: Gaps,
     /// When the last mail was taken up.
@@ -40,6 +42,8 @@ pub struct Account {
 pub struct Attempt<'a> {
     /// The generation of the session.
     pub generation: u32,
+    /// Its turn.
+    pub turn: TurnId,
     /// Which attempt at its turn.
     pub attempt: u32,
     /// When its line was fed.
@@ -90,11 +94,13 @@ impl Account {
         Some((tokens, known))
     }
 
-    /// What the account of the next session begins with: her habits, and what was measured of what sessions share.
+    /// What the account of the next session begins with: her habits, the count of her turns, and what was measured of what
+    /// sessions share.
     pub fn carried(&self) -> Self {
         let meter = Meter { shared: self.meter.shared, ..Meter::default() };
         let (gaps, mail) = (self.gaps.clone(), self.mail);
-        Self { meter, ttl: self.ttl, window: self.window, gaps, mail, ..Self::default() }
+        let Self { ttl, window, turns, turn, .. } = *self;
+        Self { meter, ttl, window, gaps, mail, turns, turn, ..Self::default() }
     }
 
     /// Counts an attempt: a row for each of its requests.
@@ -109,7 +115,9 @@ impl Account {
         if usage.requests.is_empty() {
             return Counted::default();
         }
-        self.attempts += 1;
+        if self.turn.replace(attempt.turn) != Some(attempt.turn) {
+            self.turns += 1;
+        }
         let mut counted = Counted::default();
         let mut by_table = Vec::new();
         for (number, request) in (1..).zip(&usage.requests) {
@@ -161,7 +169,7 @@ impl Account {
         self.used = Some(attempt.ended);
         Request {
             generation: attempt.generation,
-            turn: self.attempts,
+            turn: self.turns,
             attempt: attempt.attempt,
             number,
             model: request.model.clone(),
@@ -223,6 +231,7 @@ fn share_out(whole: Usd, shares: &[Usd], requests: &mut [Request]) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use uuid::Uuid;
 
     use super::super::price::Tariff;
     use super::*;
@@ -249,16 +258,25 @@ mod tests {
         Usage { requests: requests.to_vec(), money, ..Usage::default() }
     }
 
-    /// Counts an attempt that was fed at this second and took one.
+    /// Counts the only attempt at a turn, which was fed at this second and took one.
     fn count(account: &mut Account, at: u64, usage: &Usage) -> Counted {
-        account.count(&attempt(at, usage), &prices())
+        count_attempt(account, at, (at.into(), 1), usage)
+    }
+
+    fn count_attempt(account: &mut Account, at: u64, which: (u128, u32), usage: &Usage) -> Counted {
+        account.count(&attempt_of(at, which, usage), &prices())
     }
 
     fn attempt(at: u64, usage: &Usage) -> Attempt<'_> {
+        attempt_of(at, (at.into(), 1), usage)
+    }
+
+    fn attempt_of(at: u64, (turn, attempt): (u128, u32), usage: &Usage) -> Attempt<'_> {
         let (fed, ended) = (Millis(at * 1_000), Millis((at + 1) * 1_000));
         Attempt {
             generation: 1,
-            attempt: 1,
+            turn: TurnId(Uuid::from_u128(turn)),
+            attempt,
             fed,
             ended,
             usage,
@@ -296,6 +314,19 @@ mod tests {
         assert_eq!(gaps, [Some(8), Some(0)]);
         assert_eq!((account.meter.rehydrated, account.meter.rent), (9_900, Usd((100 + 400) * 100)));
         assert_eq!((account.ttl, counted.requests[0].turn), (Some(Ttl::OneHour), 2));
+    }
+
+    #[test]
+    fn a_turn_is_one_however_often_it_is_tried_and_in_whichever_sessions() {
+        let mut account = Account::default();
+        let usage = used(&[request(0, 10_000)], None);
+        let number = |account: &mut Account, at, attempt| {
+            let counted = count_attempt(account, at, attempt, &usage);
+            (counted.requests[0].turn, counted.requests[0].attempt)
+        };
+        assert_eq!([number(&mut account, 0, (7, 1)), number(&mut account, 9, (7, 2))], [(1, 1), (1, 2)]);
+        let mut next = account.carried();
+        assert_eq!([number(&mut next, 19, (7, 3)), number(&mut next, 29, (8, 1))], [(1, 3), (2, 1)]);
     }
 
     #[test]

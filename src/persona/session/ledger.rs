@@ -12,7 +12,7 @@ use crate::conversation::{Millis, PersonaId};
 pub struct Request {
     /// Which generation of the session.
     pub generation: u32,
-    /// Which turn, counted in the generation.
+    /// Which of her turns, counted through all her sessions.
     pub turn: u64,
     /// Which attempt at the turn.
     pub attempt: u32,

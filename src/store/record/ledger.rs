@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::mail::LaneForm;
-use crate::conversation::{Millis, PersonaId};
+use super::turn::Id;
+use crate::conversation::{Millis, PersonaId, TurnId};
 use crate::persona::session::{
     Account, CacheVerdict, Entry, EntryKind, Gaps, Meter, Request, Tokens, Ttl, Unnoted, Usd,
 };
@@ -94,7 +95,10 @@ pub(in crate::store) struct AccountForm {
     pinged: u64,
     window: Option<u64>,
     resident: Option<u64>,
-    attempts: u64,
+    #[serde(rename = "attempts")]
+    turns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<Id>,
     /// Counts of gaps, without the empty ones at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<u32>,
@@ -270,7 +274,8 @@ impl From<Account> for AccountForm {
             pinged: pinged.0,
             window: account.window,
             resident: account.resident,
-            attempts: account.attempts,
+            turns: account.turns,
+            turn: account.turn.map(|turn| Id(turn.0)),
             gaps: counted(account.gaps.counts()),
             mail: account.mail.map(|mail| mail.0),
             unnoted: account.unnoted.0.iter().map(LaneForm::from).collect(),
@@ -294,7 +299,8 @@ impl From<AccountForm> for Account {
             meter,
             window: form.window,
             resident: form.resident,
-            attempts: form.attempts,
+            turns: form.turns,
+            turn: form.turn.map(|turn| TurnId(turn.0)),
             gaps: Gaps::of(&form.gaps),
             mail: form.mail.map(Millis),
             unnoted: Unnoted(form.unnoted.into_iter().map(Into::into).collect()),

@@ -1,12 +1,14 @@
 //! One session after the other on the real CLI, and what a change of what it is resumed with does to the prompt cache.
 
-use persona_bridge::conversation::Millis;
 use persona_bridge::conversation::prompt::PING;
+use persona_bridge::conversation::{Millis, TurnId};
 use persona_bridge::mind::claude::{Config, Resuming, fingerprint, prune};
 use persona_bridge::persona::decide::Stop;
 use persona_bridge::persona::session::{
     Account, Attempt, CacheVerdict, Cause, Fingerprint, Request, Session, Ttl,
 };
+
+use uuid::Uuid;
 
 use super::real;
 use crate::fake::messages_api::{Answer, MessagesApi};
@@ -51,6 +53,7 @@ fn count(account: &mut Account, ended: &Ended, second: u64) -> Request {
     let ttl = Ttl::FiveMinutes;
     let attempt = Attempt {
         generation: 1,
+        turn: TurnId(Uuid::from_u128(second.into())),
         attempt: 1,
         fed,
         ended: done,
