@@ -6,7 +6,7 @@ use super::BridgeError;
 use super::shared::Shared;
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::session::{
-    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Meter, Session, Usd,
+    Attempt, CacheVerdict, Cause, Counted, Entry, EntryKind, Fingerprint, Meter, Reason, Session, Usd,
 };
 use crate::persona::{OpenTurn, Usage};
 
@@ -35,8 +35,8 @@ impl Keeper {
     }
 
     /// A generation begins.
-    pub(crate) fn begins(&mut self, generation: u32, why: &str) {
-        self.note(EntryKind::Begun { generation, why: why.to_owned() });
+    pub(crate) fn begins(&mut self, generation: u32, why: Reason) {
+        self.note(EntryKind::Begun { generation, why: why.name().to_owned() });
     }
 
     /// Counts a ping that is over.

@@ -80,7 +80,7 @@ impl Sessions {
         self.spent = false;
         let saved = self.at(Added::default(), |standing, _| standing.saved_by_warmth())?;
         let (Some(session), Some(saved)) = (&mut self.current, saved) else {
-            self.renew("first");
+            self.renew(Reason::First);
             return Ok(());
         };
         self.keeper.woken(session, saved);
@@ -191,29 +191,41 @@ impl Sessions {
         self.spent
     }
 
-    /// What an open turn is fed to the session for: one that another claude or another folder begun is only settled.
-    pub(crate) fn purpose(&self, session: &Session) -> Purpose {
+    /// What an open turn with this mail is fed to the session for: one that another claude or another folder begun is only
+    /// settled, and so is one that has waited until the cache forgot it, where the next is to begin.
+    pub(crate) fn purpose(&self, session: &Session, mail: &[Delivery]) -> Result<Purpose, BridgeError> {
         match marks(&session.fingerprint, &self.fingerprint).first() {
-            Some(Mark::CliVersion) => Purpose::Settle(Reason::CliVersion.name().to_owned()),
-            Some(Mark::Cwd) => Purpose::Settle(Reason::Cwd.name().to_owned()),
-            Some(Mark::Poisoned | Mark::Tainted | Mark::Stale) | None => Purpose::Answer,
+            Some(Mark::CliVersion) => return Ok(Purpose::Settle(Reason::CliVersion)),
+            Some(Mark::Cwd) => return Ok(Purpose::Settle(Reason::Cwd)),
+            Some(Mark::Poisoned | Mark::Tainted | Mark::Stale) | None => {}
         }
+        let decided = self.at(added_by(mail), |standing, policy| {
+            (!standing.is_warm()).then(|| care(standing, Moment::Mail, policy))
+        })?;
+        Ok(match decided.flatten() {
+            Some((Care::Refresh, why)) => Purpose::Settle(why),
+            Some((Care::Keep | Care::Ping | Care::Flush | Care::Close, _)) | None => Purpose::Answer,
+        })
     }
 
-    /// Whether the session is lost by an ending for which it is given up: not where it was only to be settled.
+    /// Whether the session is lost by an ending for which it is given up.
     pub(crate) fn is_loss(&self, ending: &Ending) -> bool {
-        let answers =
-            |session: &Session| self.purpose(session) == Purpose::Answer && session.seeds_the_next();
-        ending.loses_session() && self.current.as_ref().is_some_and(answers)
+        ending.loses_session() && self.current.as_ref().is_some_and(Session::seeds_the_next)
     }
 
-    /// Begins the next session and tells operators why; where the last one is lost, it is told what was said before.
-    pub(crate) async fn renew_and_tell(&mut self, why: &str, is_loss: bool) -> Result<(), BridgeError> {
+    /// Begins the next session and tells operators why, in this sentence; where the last one is lost, it is told what was said
+    /// before.
+    pub(crate) async fn renew_and_tell(
+        &mut self,
+        why: Reason,
+        sentence: &str,
+        is_loss: bool,
+    ) -> Result<(), BridgeError> {
         self.renew(why);
         if let Some(session) = &mut self.current {
             session.seeded = is_loss;
         }
-        self.tell(why).await
+        self.tell(sentence).await
     }
 
     /// A line is fed now, with this mail in it.
@@ -245,7 +257,7 @@ impl Sessions {
             Some(session) => session.fingerprint.differences(&self.fingerprint),
             None => Vec::new(),
         };
-        self.renew(reason.name());
+        self.renew(reason);
         match (reason, differences.as_slice()) {
             (Reason::Stale, differences @ [_, ..]) => {
                 self.tell(&format!("{}, {} changed", reason.name(), differences.join(", "))).await
@@ -254,9 +266,10 @@ impl Sessions {
         }
     }
 
-    fn renew(&mut self, why: &str) {
+    fn renew(&mut self, why: Reason) {
         let (epoch, now) = (self.shared.store.epoch(), self.shared.clock.now());
         let next = next_session(epoch, &self.id, self.current.as_ref(), self.fingerprint.clone(), now);
+        tracing::info!(persona = %self.id, generation = next.generation, reason = why.name(), "a session begins");
         self.keeper.begins(next.generation, why);
         self.current = Some(next);
         self.over = None;
@@ -272,8 +285,12 @@ impl Sessions {
     fn ask(&self, moment: Moment, ahead: Added) -> Result<Option<(Care, Reason)>, BridgeError> {
         let decided = self.at(ahead, |standing, policy| care(standing, moment, policy))?;
         if let Some((decided, reason)) = decided {
-            let reason = reason.name();
-            tracing::debug!(persona = %self.id, ?moment, ?decided, reason, "her session was looked at");
+            let (id, reason) = (&self.id, reason.name());
+            if decided == Care::Keep {
+                tracing::debug!(persona = %id, ?moment, reason, "her session was looked at and is kept");
+            } else {
+                tracing::info!(persona = %id, ?moment, ?decided, reason, "her session was looked at");
+            }
         }
         Ok(decided)
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::conversation::{LineId, Millis};
 use crate::persona::decide::Stop;
-use crate::persona::session::Session;
+use crate::persona::session::{Reason, Session};
 use crate::persona::{Ending, Usage};
 
 /// The two channels of a running mind.
@@ -88,13 +88,13 @@ impl Feed {
 }
 
 /// What a line is fed for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To be answered.
     Answer,
-    /// To be settled: a reply that stands in the session's file is taken; else it ends as [`Ending::SessionGone`] with this
+    /// To be settled: a reply that stands in the session's file is taken; else it ends as [`Ending::Unsettled`] with this
     /// reason, and nobody is asked.
-    Settle(String),
+    Settle(Reason),
 }
 
 /// What a mind tells.

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use super::session::Reason;
+
 /// How one attempt at a turn ended, as the mind's typed fields say.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
@@ -65,6 +67,11 @@ pub enum Ending {
         /// A fixed phrase.
         reason: String,
     },
+    /// It was only to be settled, and no reply to it stands in the session's file: nobody was asked.
+    Unsettled {
+        /// Why the session is not asked any more.
+        why: Reason,
+    },
 }
 
 impl Ending {
@@ -82,7 +89,8 @@ impl Ending {
             | Self::Lost { .. }
             | Self::Stranded
             | Self::Refused { .. }
-            | Self::TooLong => false,
+            | Self::TooLong
+            | Self::Unsettled { .. } => false,
         }
     }
 }
@@ -132,6 +140,8 @@ pub enum Verdict {
     },
     /// Begin the next generation and feed the whole batch there.
     NewGeneration {
+        /// Why, by name.
+        why: Reason,
         /// Why, for operators.
         reason: String,
         /// The troubles to write down with it.
@@ -194,6 +204,7 @@ pub const GONE_GENERATIONS: u32 = 3;
 /// | invalid | again at once with the fault, twice; then a new generation; there twice more; then hold |
 /// | too long | a new generation; then half of its mail in a new generation, and so on; one message alone: in part; then hold |
 /// | session gone | a new generation, at most three for a turn; then hold |
+/// | unsettled | a new generation, which counts for none of these |
 /// | refused | stop asking; the turn stays open |
 ///
 /// Final, invalid and too long lead to a new generation only where none was begun for this turn: what fails in a
@@ -208,12 +219,15 @@ pub fn verdict(ending: Ending, before: &Troubles) -> Verdict {
         Ending::Lost { reason: _ } => lost(before),
         Ending::Stranded => stranded(before),
         Ending::Died { reason } => died(reason, before),
-        Ending::Poisoned { reason } => Fresh { spoilt: true, ..Fresh::default() }.or_hold(reason, before),
+        Ending::Poisoned { reason } => {
+            Fresh { spoilt: true, ..Fresh::of(Reason::Poisoned) }.or_hold(reason, before)
+        }
         Ending::Refused { reason } => Verdict::StopAsking { reason },
         Ending::TooLong => too_long(before),
         Ending::SessionGone { reason } => {
-            Fresh { most: GONE_GENERATIONS, ..Fresh::default() }.or_hold(reason, before)
+            Fresh { most: GONE_GENERATIONS, ..Fresh::of(Reason::Gone) }.or_hold(reason, before)
         }
+        Ending::Unsettled { why } => unsettled(why, before),
     }
 }
 
@@ -258,7 +272,7 @@ fn died(reason: String, before: &Troubles) -> Verdict {
     if deaths >= DEATHS {
         // The waits go on growing: it may be the host's fault.
         let troubles = Troubles { lost, ..Troubles::default() };
-        return Fresh { spoilt: true, troubles, ..Fresh::default() }.or_hold(reason, before);
+        return Fresh { spoilt: true, troubles, ..Fresh::of(Reason::Died) }.or_hold(reason, before);
     }
     let troubles = Troubles { deaths, lost, ..before.clone() };
     Verdict::Same { after: lost_backoff(before.lost), troubles }
@@ -267,7 +281,8 @@ fn died(reason: String, before: &Troubles) -> Verdict {
 fn final_ending(reason: String, before: &Troubles, spoilt: bool) -> Verdict {
     if before.finals >= FINAL_REPEATS {
         let troubles = Troubles { finals: FINAL_REPEATS, ..Troubles::default() };
-        return Fresh { spoilt, troubles, ..Fresh::default() }.or_hold(reason, before);
+        let why = if spoilt { Reason::Rejected } else { Reason::Final };
+        return Fresh { spoilt, troubles, ..Fresh::of(why) }.or_hold(reason, before);
     }
     let troubles = Troubles { finals: before.finals + 1, transient: 0, lost: 0, deaths: 0, ..before.clone() };
     Verdict::Again { after: FINAL_PAUSE, troubles }
@@ -276,7 +291,8 @@ fn final_ending(reason: String, before: &Troubles, spoilt: bool) -> Verdict {
 fn invalid(fault: String, before: &Troubles) -> Verdict {
     if before.invalid >= INVALID_REPEATS {
         // The fault quotes what she wrote; operators need not read that.
-        return Fresh::default().or_hold("she gave no reply that can be used".to_owned(), before);
+        let reason = "she gave no reply that can be used".to_owned();
+        return Fresh::of(Reason::Invalid).or_hold(reason, before);
     }
     let (invalid, fault) = (before.invalid + 1, Some(fault));
     let troubles = Troubles { invalid, fault, transient: 0, lost: 0, deaths: 0, ..before.clone() };
@@ -286,7 +302,7 @@ fn invalid(fault: String, before: &Troubles) -> Verdict {
 fn too_long(before: &Troubles) -> Verdict {
     let reason = "the prompt is too long".to_owned();
     match before.generations {
-        0 => Fresh::default().or_hold(reason, before),
+        0 => Fresh::of(Reason::TooLong).or_hold(reason, before),
         1.. => Verdict::Shorten { reason },
     }
 }
@@ -305,8 +321,18 @@ pub fn tighter(before: &Troubles, bytes: usize, most: usize) -> Option<Troubles>
     (!before.tight && bytes > most).then_some(troubles)
 }
 
+/// Nobody was asked, so the waits go on and no generation is used up. It comes again only after the next one has waited so
+/// long that it is not asked either.
+fn unsettled(why: Reason, before: &Troubles) -> Verdict {
+    let Troubles { transient, lost, generations, tight, .. } = *before;
+    let troubles = Troubles { transient, lost, generations, tight, ..Troubles::default() };
+    Verdict::NewGeneration { why, reason: why.name().to_owned(), troubles, spoilt: false }
+}
+
 /// How a new generation is begun, where one may be.
 struct Fresh {
+    /// Why, by name.
+    why: Reason,
     /// How many may be begun for one turn.
     most: u32,
     /// Whether the file of the session before is not to be trusted.
@@ -315,21 +341,19 @@ struct Fresh {
     troubles: Troubles,
 }
 
-impl Default for Fresh {
-    fn default() -> Self {
-        Self { most: 1, spoilt: false, troubles: Troubles::default() }
-    }
-}
-
 impl Fresh {
+    fn of(why: Reason) -> Self {
+        Self { why, most: 1, spoilt: false, troubles: Troubles::default() }
+    }
+
     fn or_hold(self, reason: String, before: &Troubles) -> Verdict {
-        let Self { most, spoilt, troubles } = self;
+        let Self { why, most, spoilt, troubles } = self;
         if before.generations >= most {
             return Verdict::Hold { reason, spoilt };
         }
         let (generations, tight) = (before.generations + 1, before.tight);
         let troubles = Troubles { generations, tight, ..troubles };
-        Verdict::NewGeneration { reason, troubles, spoilt }
+        Verdict::NewGeneration { why, reason, troubles, spoilt }
     }
 }
 

@@ -48,7 +48,8 @@ pub fn shows_access(ending: &Ending) -> bool {
         | Ending::Stranded
         | Ending::Refused { .. }
         | Ending::Poisoned { .. }
-        | Ending::SessionGone { .. } => false,
+        | Ending::SessionGone { .. }
+        | Ending::Unsettled { .. } => false,
     }
 }
 

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use persona_bridge::conversation::Millis;
-use persona_bridge::mind::{MindCommand, MindEvent, claude};
+use persona_bridge::mind::{Feed, MindCommand, MindEvent, Purpose, claude};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
+use persona_bridge::persona::session::Reason;
 
 use crate::minds::{Ended, Home, feed, forked, group, line, members, session};
 
@@ -74,6 +75,17 @@ async fn an_answer_that_was_written_before_death_is_taken_from_the_record() {
     assert!(died(&mind.feed(feed(&session(1), 1, "words")).await.ending));
     let again = mind.feed(feed(&session(1), 1, "words")).await;
     assert_eq!((again.said().as_str(), again.from_record), ("done", true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_is_only_to_be_settled_is_not_written_to_a_living_process() {
+    let home = fake("answers");
+    let mut mind = home.mind();
+    assert_eq!(mind.feed(feed(&session(1), 1, "words")).await.said(), "done");
+    let settled =
+        |number| Feed { purpose: Purpose::Settle(Reason::Cold), ..feed(&session(1), number, "words") };
+    assert_eq!(mind.feed(settled(2)).await.ending, Ending::Unsettled { why: Reason::Cold });
+    assert_eq!(mind.feed(settled(1)).await.said(), "done");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ use crate::bridge::halt::Halt;
 use crate::bridge::speech::{self, Spoken};
 use crate::bridge::spend;
 use crate::conversation::{LineId, prompt};
+use crate::persona::session::Reason;
 use crate::persona::{Ending, OpenTurn, Usage, Verdict, shorter, tighter, verdict};
 use crate::store::{Books, Commit};
 
@@ -52,11 +53,11 @@ impl Turns {
             (Verdict::Same { after, troubles }, _) => {
                 self.write(OpenTurn { not_before: now.plus(after), troubles, ..turn }).await?;
             }
-            (Verdict::NewGeneration { reason, troubles, spoilt }, _) => {
+            (Verdict::NewGeneration { why, reason, troubles, spoilt }, _) => {
                 if spoilt {
                     self.spoilt(&reason).await?;
                 }
-                self.sessions.renew_and_tell(&reason, is_loss).await?;
+                self.sessions.renew_and_tell(why, &reason, is_loss).await?;
                 let attempt = turn.attempt + 1;
                 self.write(OpenTurn { attempt, not_before: now, as_of: now, troubles, ..turn }).await?;
             }
@@ -83,7 +84,8 @@ impl Turns {
         }
     }
 
-    /// A turn that has cost all that one may is not tried once more: its mail is held.
+    /// A turn that has cost all that one may is not tried once more: its mail is held. The same line is still fed to be
+    /// settled, since its answer may stand in the session's file.
     fn within_budget(&self, turn: &OpenTurn, judged: (Verdict, Spoken)) -> (Verdict, Spoken) {
         let asks = matches!(judged.0, Verdict::Again { .. } | Verdict::NewGeneration { .. });
         if !asks || self.shared.config.budget.allows_another_try(turn.spent) {
@@ -148,7 +150,7 @@ impl Turns {
         let Some((seqs, troubles)) = shorter(&turn.seqs).or_else(alone) else {
             return self.hold(turn, reason).await;
         };
-        self.sessions.renew_and_tell(&reason, false).await?;
+        self.sessions.renew_and_tell(Reason::TooLong, &reason, false).await?;
         tracing::info!(turn = %turn.id, mail = turn.seqs.len(), left = seqs.len(), "the turn goes on with less mail");
         let (attempt, now) = (turn.attempt + 1, self.shared.clock.now());
         self.write(OpenTurn { seqs, attempt, not_before: now, as_of: now, troubles, ..turn }).await

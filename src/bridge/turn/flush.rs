@@ -28,8 +28,8 @@ impl Turns {
     pub(super) fn feed_flush(&mut self, turn: &OpenTurn, session: Session) -> Result<Feed, BridgeError> {
         self.reminded = super::Reminded::default();
         self.sessions.feeds(&[]);
-        let purpose = match self.sessions.purpose(&session) {
-            Purpose::Answer if !self.sessions.is_warm()? => Purpose::Settle(Reason::Cold.name().to_owned()),
+        let purpose = match self.sessions.purpose(&session, &[])? {
+            Purpose::Answer if !self.sessions.is_warm()? => Purpose::Settle(Reason::Cold),
             purpose => purpose,
         };
         let label = speech::lane_label(&self.shared, &self.persona, &turn.lane);
@@ -80,6 +80,7 @@ impl Turns {
             | Ending::Invalid { .. }
             | Ending::TooLong
             | Ending::SessionGone { .. }
+            | Ending::Unsettled { .. }
             | Ending::Stranded => self.give_up(turn).await?,
         }
         Ok(None)

@@ -35,7 +35,8 @@ impl Turns {
             Ending::Stranded
             | Ending::Refused { .. }
             | Ending::Poisoned { .. }
-            | Ending::SessionGone { .. } => {}
+            | Ending::SessionGone { .. }
+            | Ending::Unsettled { .. } => {}
         }
     }
 

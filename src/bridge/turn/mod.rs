@@ -177,6 +177,7 @@ impl Turns {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }
+        let purpose = self.sessions.purpose(&session, &batch.deliveries)?;
         let turn = self.lately_put(turn).await?;
         self.reminded =
             memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
@@ -191,7 +192,7 @@ impl Turns {
         Ok(Some(Feed {
             line,
             must_exist: session.last_committed.is_some(),
-            purpose: self.sessions.purpose(&session),
+            purpose,
             session,
             prompt: self.prompt.clone(),
             whole: prompt::render(&batch, &surroundings),

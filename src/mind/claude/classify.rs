@@ -94,7 +94,8 @@ pub(super) fn spoilt(outcome: &Outcome, ending: &Ending, usage: &Usage) -> Optio
         | Ending::Refused { .. }
         | Ending::TooLong
         | Ending::Poisoned { .. }
-        | Ending::SessionGone { .. } => None,
+        | Ending::SessionGone { .. }
+        | Ending::Unsettled { .. } => None,
     }
 }
 
@@ -228,6 +229,7 @@ mod tests {
             Ending::Refused { .. } => "refused",
             Ending::TooLong => "too long",
             Ending::SessionGone { .. } => "gone",
+            Ending::Unsettled { .. } => "unsettled",
         }
     }
 

@@ -15,7 +15,7 @@ use super::transcript::{self, SessionFile, Standing, Transcript};
 use super::turn::{TurnEnd, turn};
 use super::{Config, Resuming, archive, wire};
 use crate::conversation::{LineId, Millis, PersonaId};
-use crate::mind::{Feed, MindCommand, MindEvent};
+use crate::mind::{Feed, MindCommand, MindEvent, Purpose};
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
 use crate::persona::{Ending, Usage};
@@ -162,8 +162,10 @@ impl Mind {
     }
 
     async fn take_up(&mut self, feed: &Feed) -> Result<TakenUp, Ending> {
-        let usable =
-            |process: &Process| process.session == feed.session.id && !process.fed.contains(&feed.line);
+        let usable = |process: &Process| {
+            let is_asked = feed.purpose == Purpose::Answer;
+            is_asked && process.session == feed.session.id && !process.fed.contains(&feed.line)
+        };
         if self.process.as_ref().is_some_and(usable) {
             let transcript = match feed.earlier.as_slice() {
                 [] => None,
@@ -181,6 +183,7 @@ impl Mind {
         }
         match (recover(feed, transcript.as_ref(), &wanted), spoilt) {
             (Recovery::Gone { reason }, _) => Err(gone(&reason)),
+            (Recovery::Unsettled { why }, _) => Err(Ending::Unsettled { why }),
             (Recovery::Start { .. }, Some(reason)) => Err(poisoned(reason)),
             (Recovery::Answered { reply, usage }, _) => {
                 let usage = Usage { requests: vec![usage], ..Usage::default() };
@@ -394,7 +397,8 @@ fn once_synced(ending: Ending, synced: Option<std::io::Result<()>>) -> Ending {
         | Ending::Refused { .. }
         | Ending::TooLong
         | Ending::Poisoned { .. }
-        | Ending::SessionGone { .. } => (false, false),
+        | Ending::SessionGone { .. }
+        | Ending::Unsettled { .. } => (false, false),
     };
     match synced {
         None if answered => gone("the session's file is gone"),

@@ -6,6 +6,7 @@ use super::launch::Opening;
 use super::transcript::{Standing, Transcript};
 use crate::mind::{Feed, Purpose};
 use crate::persona::RequestUsage;
+use crate::persona::session::Reason;
 
 /// How a line is taken up.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,13 +30,19 @@ pub(super) enum Recovery {
         /// Why: a phrase.
         reason: String,
     },
+    /// It was only to be settled and is not answered.
+    Unsettled {
+        /// Why it was.
+        why: Reason,
+    },
 }
 
 /// Decides how a line is taken up; one that is only to be settled starts nothing.
 pub(super) fn recover(feed: &Feed, transcript: Option<&Transcript>, schema: &Value) -> Recovery {
-    match (take_up(feed, transcript, schema), &feed.purpose) {
-        (Recovery::Start { .. }, Purpose::Settle(reason)) => gone(reason),
-        (recovery, Purpose::Settle(_) | Purpose::Answer) => recovery,
+    match (take_up(feed, transcript, schema), feed.purpose) {
+        (answered @ Recovery::Answered { .. }, Purpose::Settle(_)) => answered,
+        (_, Purpose::Settle(why)) => Recovery::Unsettled { why },
+        (recovery, Purpose::Answer) => recovery,
     }
 }
 
@@ -169,16 +176,17 @@ mod tests {
 
     #[test]
     fn a_line_that_is_to_be_settled_is_answered_from_the_file_or_not_at_all() {
-        let purpose = Purpose::Settle("another claude".to_owned());
+        let purpose = Purpose::Settle(Reason::Cold);
+        let unsettled = || Recovery::Unsettled { why: Reason::Cold };
         let feed = Feed { purpose, ..feed(Some(line(1)), true) };
         let answered = recover(&feed, Some(&file(&[-1, -2])), &Value::Null);
         assert!(matches!(answered, Recovery::Answered { .. }), "{answered:?}");
-        for lines in [&[-1][..], &[-1, 2]] {
-            check(&feed, Some(&file(lines)), gone("another claude"));
+        for lines in [&[-1][..], &[-1, 2], &[-9]] {
+            check(&feed, Some(&file(lines)), unsettled());
         }
         let feed =
             Feed { session: Session { last_committed: None, ..feed.session }, must_exist: false, ..feed };
-        check(&feed, None, gone("another claude"));
+        check(&feed, None, unsettled());
     }
 
     #[test]

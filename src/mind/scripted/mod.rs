@@ -176,8 +176,9 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
         let path = self.folder.join(format!("{}.jsonl", feed.session.id));
         let gone = |reason: &str| Ending::SessionGone { reason: reason.to_owned() };
         let opened = Record::open(&path);
-        if let (Ok(None), Purpose::Settle(reason)) = (&opened, &feed.purpose) {
-            return Err(gone(reason));
+        if let Purpose::Settle(why) = feed.purpose {
+            let reply = opened.ok().flatten().and_then(|record| record.reply(feed.line).map(str::to_owned));
+            return reply.map(Taken::Answered).ok_or(Ending::Unsettled { why });
         }
         let mut record = match opened {
             Ok(Some(record)) => record,
@@ -196,9 +197,6 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
         }
         if let Some(reply) = record.reply(feed.line) {
             return Ok(Taken::Answered(reply.to_owned()));
-        }
-        if let Purpose::Settle(reason) = &feed.purpose {
-            return Err(gone(reason));
         }
         let words = match record.words(feed.line) {
             Some(words) => words.to_owned(),

@@ -26,6 +26,7 @@ fn ending(letter: char) -> Ending {
         'r' => Ending::Refused { reason: reason() },
         'b' => Ending::TooLong,
         'g' => Ending::SessionGone { reason: reason() },
+        'u' => Ending::Unsettled { why: Reason::Cold },
         other => panic!("no ending {other}"),
     }
 }
@@ -170,6 +171,33 @@ fn mail_is_halved_until_it_is_one_message() {
 #[test]
 fn a_session_may_be_gone_three_times() {
     check("gggg", "new, new, new, hold");
+}
+
+#[test]
+fn what_was_only_to_be_settled_uses_up_no_generation_and_the_waits_go_on() {
+    check("ttutt", "again 2, again 4, new, again 8, again 16");
+    check("uuuuuggg", "new, new, new, new, new, new, new, new");
+    check("uff", "new, again 1, new");
+}
+
+#[test]
+fn a_new_generation_has_a_reason_of_a_name() {
+    let why = |endings: &str| match climb(endings.chars().map(ending)).0.pop() {
+        Some(Verdict::NewGeneration { why, .. }) => why,
+        other => panic!("{other:?}"),
+    };
+    let all = ["p", "ddddd", "ff", "qq", "iii", "b", "g", "u"].map(why);
+    let expected = [
+        Reason::Poisoned,
+        Reason::Died,
+        Reason::Final,
+        Reason::Rejected,
+        Reason::Invalid,
+        Reason::TooLong,
+        Reason::Gone,
+        Reason::Cold,
+    ];
+    assert_eq!(all, expected);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub enum Care {
     Close,
 }
 
-/// Why.
+/// Why; the last ones are those of endings and of the first session, which are decided elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// The session file cannot be trusted.
@@ -73,6 +73,22 @@ pub enum Reason {
     PingsSpent,
     /// All is well.
     Well,
+    /// The prompt was too long for its window.
+    TooLong,
+    /// Its file is gone, or lacks what was said in it.
+    Gone,
+    /// The process died again and again at one line.
+    Died,
+    /// A turn failed in it for good.
+    Final,
+    /// The API refused what stands in it again and again.
+    Rejected,
+    /// No reply that can be used was given in it.
+    Invalid,
+    /// The turn has cost what one may.
+    Budget,
+    /// There was none before it.
+    First,
 }
 
 /// What speaks against a session, the gravest first.
@@ -397,7 +413,7 @@ impl Standing<'_> {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 24] = [
         Self::Poisoned,
         Self::Tainted,
         Self::CliVersion,
@@ -414,6 +430,14 @@ impl Reason {
         Self::LetGo,
         Self::PingsSpent,
         Self::Well,
+        Self::TooLong,
+        Self::Gone,
+        Self::Died,
+        Self::Final,
+        Self::Rejected,
+        Self::Invalid,
+        Self::Budget,
+        Self::First,
     ];
 
     /// Its stable name.
@@ -435,6 +459,14 @@ impl Reason {
             Self::LetGo => "let-go",
             Self::PingsSpent => "pings-spent",
             Self::Well => "well",
+            Self::TooLong => "too-long",
+            Self::Gone => "gone",
+            Self::Died => "died",
+            Self::Final => "final",
+            Self::Rejected => "rejected",
+            Self::Invalid => "invalid",
+            Self::Budget => "budget",
+            Self::First => "first",
         }
     }
 }

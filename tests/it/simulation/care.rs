@@ -14,6 +14,7 @@ use persona_bridge::persona::{Ending, RequestUsage, Usage};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::log::logged;
 use super::stage::{EIR, Stage, counts};
 use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
@@ -23,6 +24,9 @@ const SEAM: &str = "# your next session begins here";
 /// The first prompt of a session, and the part of it that sessions share, in tokens.
 const FIRST: u64 = 6_000;
 const SHARED: u64 = 3_800;
+/// The pings while mail comes every eight minutes, and what they saved.
+const PINGS: u64 = 3;
+const SAVED: Usd = Usd(12_145_000);
 /// What a turn adds.
 const TURN: u64 = 600;
 /// How long the cache keeps what was not used, and a little more.
@@ -38,7 +42,7 @@ pub(super) async fn talk(stage: &Stage, words: &str) {
 }
 
 /// So many messages, one after the other.
-async fn chat(stage: &Stage, turns: usize) {
+pub(super) async fn chat(stage: &Stage, turns: usize) {
     for turn in 0..turns {
         talk(stage, &format!("number-{turn};")).await;
     }
@@ -98,14 +102,17 @@ pub(super) fn refreshes(world: &World) -> Vec<(String, u64)> {
 #[test]
 fn a_session_is_followed_by_the_next_when_its_rent_has_reached_the_price_of_that() {
     let mut world = counted(200_000);
-    world.play(async |stage| {
-        talk(stage, "hello").await;
-        // By the second session it is measured how much of one the next finds in the cache.
-        stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
-        chat(stage, 25).await;
+    let ((), log) = logged(|| {
+        world.play(async |stage| {
+            talk(stage, "hello").await;
+            // By the second session it is measured how much of one the next finds in the cache.
+            stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
+            chat(stage, 25).await;
+        });
     });
     assert_eq!(world.fed("eir").len(), 26, "each is answered once");
     assert_eq!(seams(&world), [2, 12, 22]);
+    counts(&log, &[("a session begins persona=eir generation=3 reason=\"rental\"", 1)]);
     counts(&world.told(), &[("Eir begins session 3: rental", 1), ("Eir begins session 4: rental", 1)]);
     assert_eq!(refreshes(&world), [("operator".to_owned(), 1), ("rental".to_owned(), 2)]);
     assert_eq!(world.records("eir"), (1, 3), "earlier sessions are put aside");
@@ -155,14 +162,16 @@ fn every_eight_minutes(keep_warm: KeepWarm) -> (World, usize) {
 
 #[test]
 fn who_comes_back_soon_enough_is_kept_warm_by_pings_that_tell_what_they_saved() {
-    let (world, refreshed) = every_eight_minutes(KeepWarm::Auto);
+    let ((world, refreshed), log) = logged(|| every_eight_minutes(KeepWarm::Auto));
     assert_eq!(refreshed, 0);
     let fed = world.fed("eir");
     let pings: Vec<u64> = fed.iter().filter(|fed| fed.words == PING).map(|fed| fed.at).collect();
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
     let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
     assert_eq!(sum.pings, pings.len() as u64);
-    assert!(sum.pings >= 3 && sum.saved > Usd(0), "{sum:?}");
+    counts(&log, &[("decided=Ping reason=\"return-likely\"", pings.len())]);
+    // Exact, so that no constant of the decision changes unseen.
+    assert_eq!((sum.pings, sum.saved, sum.lost), (PINGS, SAVED, Usd(0)), "{sum:?}");
     // Each comes just before the cache forgets what was used last.
     let after = |ping: u64| fed.iter().map(|fed| fed.at).filter(|at| *at < ping).max().expect("a turn");
     assert!(pings.iter().all(|ping| (280_000..300_000).contains(&(ping - after(*ping)))), "{pings:?}");
@@ -243,6 +252,7 @@ fn one_long_message_that_is_too_long_by_itself_is_shown_in_part_and_answered() {
         talk(stage, "and something short").await;
         counts(&stage.told(), &[("held", 0), ("session 3: the prompt is too long", 1)]);
     });
+    assert_eq!(refreshes(&world), [("too-long".to_owned(), 2)], "the ledger has names, no sentences");
     let fed = world.fed("eir");
     assert_eq!(fed.len(), 4);
     assert!(

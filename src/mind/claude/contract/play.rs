@@ -93,7 +93,7 @@ impl Stage<'_> {
             Ending::Poisoned { .. } => Some(Breach::Session(told)),
             _ if turn.asked == 0 => Some(Breach::Silent(told)),
             Ending::Lost { .. } | Ending::Died { .. } | Ending::Stranded => Some(Breach::Unnamed(told)),
-            Ending::SessionGone { .. } => Some(Breach::Record(told)),
+            Ending::SessionGone { .. } | Ending::Unsettled { .. } => Some(Breach::Record(told)),
             ending if self.is_reply(ending) => None,
             Ending::Answered { .. }
             | Ending::Transient { .. }
@@ -155,5 +155,6 @@ fn told(ending: &Ending) -> String {
         | Ending::Refused { reason }
         | Ending::Poisoned { reason }
         | Ending::SessionGone { reason } => reason.clone(),
+        Ending::Unsettled { why } => why.name().to_owned(),
     }
 }

@@ -1,0 +1,101 @@
+//! A turn that is open for so long that the prompt cache forgets her session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use persona_bridge::bridge::orders::{Lever, Order};
+use persona_bridge::conversation::{Millis, PersonaId};
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::operate::ledger;
+use persona_bridge::persona::Ending;
+
+use super::care::{COLD, chat, counted, refreshes, seams, talk};
+use super::stage::{EIR, Stage, counts};
+use super::world::{World, usual};
+
+/// A world in which her requests are counted and her thoughts from the third on end so, as far as these go.
+fn from_the_third(outcomes: &'static [fn() -> Outcome]) -> World {
+    let mut world = counted(200_000);
+    let (counting, thoughts) = (world.script.clone(), AtomicUsize::new(0));
+    world.script = Arc::new(move |who, words| {
+        let thought = thoughts.fetch_add(1, Ordering::Relaxed);
+        match thought.checked_sub(2).and_then(|at| outcomes.get(at)) {
+            Some(outcome) => Scripted { outcome: outcome(), ..usual() },
+            None => counting(who, words),
+        }
+    });
+    world
+}
+
+fn limited() -> Outcome {
+    let retry_after = Some(Duration::from_secs(3_600));
+    Outcome::Ends(Ending::Transient { reason: "plan limit".into(), retry_after })
+}
+
+async fn brake(stage: &Stage, lever: Lever) {
+    let order = Order::Brake { lever, persona: None };
+    let (status, answer) = stage.order(&order.to_json()).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+/// Two turns, then one that is held by the brake after so many deaths until the cache has forgotten her session.
+async fn held_until_cold(stage: &Stage) {
+    chat(stage, 2).await;
+    stage.alice().say(&stage.swarm().await, "Eir, late;");
+    stage.until("she died three times", || stage.thoughts("eir") == 5).await;
+    stage.pass(500).await;
+    brake(stage, Lever::Hold).await;
+    stage.pass(COLD).await;
+    brake(stage, Lever::Release).await;
+    stage.said(&stage.swarm().await, EIR, 3).await;
+    stage.calm().await;
+}
+
+#[test]
+fn a_turn_that_waits_until_the_cache_has_forgotten_goes_to_the_next_session_with_all_its_mail() {
+    let mut world = from_the_third(&[limited]);
+    world.play(async |stage| {
+        chat(stage, 2).await;
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, late;");
+        stage.pass(3_700_000).await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("late;", 1)]);
+    });
+    assert_eq!(seams(&world), [4]);
+    assert!(world.fed("eir")[3].words.contains("late;"), "{}", world.fed("eir")[3].words);
+    assert_eq!(refreshes(&world), [("cold".to_owned(), 1)]);
+    counts(&world.told(), &[("Eir begins session 2: cold", 1), ("held", 0)]);
+    let entries = world.store().ledger(Millis(0)).expect("the ledger");
+    let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
+    assert_eq!((sum.turns, sum.attempts), (3, 3), "an attempt that the API refused used nothing");
+}
+
+#[test]
+fn a_turn_that_waits_for_less_goes_on_in_its_session() {
+    let mut world =
+        from_the_third(&[|| Outcome::Ends(Ending::Transient { reason: "busy".into(), retry_after: None })]);
+    world.play(async |stage| chat(stage, 3).await);
+    assert_eq!((seams(&world), world.fed("eir").len()), (Vec::new(), 4));
+}
+
+#[test]
+fn what_the_old_file_answers_is_taken_from_it_before_the_next_session_begins() {
+    let mut world = from_the_third(&[|| Outcome::Dies, || Outcome::Dies, || Outcome::DiesAnswered]);
+    world.play(async |stage| {
+        held_until_cold(stage).await;
+        assert_eq!(stage.thoughts("eir"), 5, "what was answered is not asked again");
+        talk(stage, "four;").await;
+    });
+    assert_eq!(seams(&world), [6]);
+    counts(&world.told(), &[("Eir begins session 2: cold", 1), ("begins session", 1)]);
+}
+
+#[test]
+fn a_line_that_stands_in_the_old_file_unanswered_is_asked_in_the_next_session() {
+    let mut world = from_the_third(&[|| Outcome::Dies, || Outcome::Dies, || Outcome::Dies]);
+    world.play(async |stage| held_until_cold(stage).await);
+    assert_eq!(seams(&world), [6]);
+    assert!(world.fed("eir")[5].words.contains("late;"), "{}", world.fed("eir")[5].words);
+    counts(&world.told(), &[("Eir begins session 2: cold", 1), ("begins session", 1)]);
+}
