@@ -19,9 +19,9 @@ use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
 use crate::conversation::prompt;
-use crate::conversation::{Batch, Lane, LineId, Millis};
-use crate::mind::Feed;
-use crate::persona::session::{Care, Moment, Usd};
+use crate::conversation::{Batch, Delivery, Lane, LineId, Millis};
+use crate::mind::{Feed, Purpose};
+use crate::persona::session::{Care, Moment, Reason, Session, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage};
 pub(crate) use mail::labels_of;
 
@@ -177,7 +177,7 @@ impl Turns {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }
-        let purpose = self.sessions.purpose(&session, &batch.deliveries)?;
+        let purpose = self.purpose(&turn, &session, &batch.deliveries)?;
         let turn = self.lately_put(turn).await?;
         self.reminded =
             memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
@@ -200,6 +200,15 @@ impl Turns {
             earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
             now: self.shared.clock.now(),
         }))
+    }
+
+    /// What the turn is fed for: one that has cost all that one may is only settled.
+    fn purpose(&self, turn: &OpenTurn, session: &Session, mail: &[Delivery]) -> Result<Purpose, BridgeError> {
+        let has_cost = turn.spent > Usd::default();
+        if has_cost && !self.shared.config.budget.allows_another_try(turn.spent) {
+            return Ok(Purpose::Settle(Reason::Budget));
+        }
+        self.sessions.purpose(session, mail)
     }
 
     /// The turn with words that are not put too long ago.

@@ -127,6 +127,33 @@ fn deadly_world(budget: Budget, first: [Outcome; 2]) -> World {
 }
 
 #[test]
+fn a_turn_whose_process_dies_is_given_up_once_that_has_cost_too_much() {
+    let budget = Budget { per_turn: dollars(2.0), ..Budget::default() };
+    let mut world = deadly_world(budget, [Outcome::Dies, Outcome::Dies]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, something dear");
+        stage.pass(60_000).await;
+        assert_eq!(stage.thoughts("eir"), 2);
+        counts(&stage.told(), &[("has cost 3.0000 USD, as much as [budget] per_turn allows", 1)]);
+        ask(stage, &swarm, EIR, "Eir, life goes on", 1).await;
+        assert_eq!(stage.stats().await["held"], 1);
+    });
+}
+
+#[test]
+fn an_answer_that_a_dead_process_has_left_is_taken_whatever_the_turn_has_cost() {
+    let budget = Budget { per_turn: dollars(2.0), ..Budget::default() };
+    let mut world = deadly_world(budget, [Outcome::Dies, Outcome::DiesAnswered]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        ask(stage, &swarm, EIR, "Eir, something dear", 1).await;
+        assert_eq!(stage.thoughts("eir"), 2);
+        assert_eq!(stage.stats().await["held"], 0);
+    });
+}
+
+#[test]
 fn what_was_used_before_a_process_died_counts_for_the_day() {
     let budget = Budget { per_day: dollars(3.0), ..Budget::default() };
     let mut world = deadly_world(budget, [Outcome::Dies, Outcome::Dies]);
