@@ -16,6 +16,8 @@ pub(crate) struct Keeper {
     persona: PersonaId,
     entries: Vec<Entry>,
     fed: Option<Millis>,
+    /// When the words were put that were fed.
+    put: Millis,
     /// Tokens of the mail that was fed.
     mail: u64,
     /// Tokens of what sessions are believed to share.
@@ -25,12 +27,14 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// `shared_part` is about how many tokens sessions share, until it is measured.
     pub(crate) fn new(shared: Arc<Shared>, persona: PersonaId, shared_part: u64) -> Self {
-        Self { shared, persona, entries: Vec::new(), fed: None, mail: 0, shared_part }
+        let (entries, put) = (Vec::new(), Millis::default());
+        Self { shared, persona, entries, fed: None, put, mail: 0, shared_part }
     }
 
-    /// A line is fed now, with so many tokens of mail.
-    pub(crate) fn feeds(&mut self, mail: u64) {
+    /// A line is fed now, with so many tokens of mail, whose words were put at a time.
+    pub(crate) fn feeds(&mut self, mail: u64, put: Millis) {
         self.mail = mail;
+        self.put = put;
         self.fed = Some(self.shared.clock.now());
     }
 
@@ -66,16 +70,20 @@ impl Keeper {
         &mut self,
         session: &mut Session,
         turn: &OpenTurn,
-        usage: &Usage,
+        (usage, recalled): (&Usage, bool),
         now_with: &Fingerprint,
     ) -> Result<Usd, BridgeError> {
-        let ended = self.shared.clock.now();
+        let now = self.shared.clock.now();
+        let fed = self.fed.take().unwrap_or(now);
+        // When a reply was given that stands in the file is not known, but not before its words were put.
+        let (fed, ended) = if recalled { (self.put, self.put) } else { (fed, now) };
         let attempt = Attempt {
             generation: session.generation,
             turn: turn.id,
             attempt: turn.attempt,
-            fed: self.fed.take().unwrap_or(ended),
+            fed,
             ended,
+            recalled,
             usage,
             ttl: self.shared.config.mind.cached_for(),
             mail: self.mail,
@@ -90,7 +98,7 @@ impl Keeper {
             cost += request.money.unwrap_or_default();
             self.note(EntryKind::Request(request));
         }
-        self.shared.spend().add(&self.persona, cost, ended);
+        self.shared.spend().add(&self.persona, cost, now);
         Ok(cost)
     }
 

@@ -308,7 +308,7 @@ impl Live {
                 if self.turns.is_current(line) {
                     self.rest(line, closed);
                     let has_access = !from_record && shows_access(&ending);
-                    self.refused = self.turns.finish(ending, &usage).await?;
+                    self.refused = self.turns.finish(ending, (&usage, from_record)).await?;
                     if self.refused.is_some() {
                         self.shared.account_refused();
                     } else if has_access {

@@ -228,16 +228,20 @@ impl Sessions {
         self.tell(sentence).await
     }
 
-    /// A line is fed now, with this mail in it.
-    pub(crate) fn feeds(&mut self, mail: &[Delivery]) {
-        self.keeper.feeds(added_by(mail).mail);
+    /// A line is fed now, with this mail in it, whose words were put at a time.
+    pub(crate) fn feeds(&mut self, mail: &[Delivery], put: Millis) {
+        self.keeper.feeds(added_by(mail).mail, put);
     }
 
-    /// Counts what an attempt has used; answers what it cost.
-    pub(crate) async fn count(&mut self, turn: &OpenTurn, usage: &Usage) -> Result<Usd, BridgeError> {
+    /// Counts what an attempt has used, or what is recalled of it from the session's file; answers what it cost.
+    pub(crate) async fn count(
+        &mut self,
+        turn: &OpenTurn,
+        (usage, recalled): (&Usage, bool),
+    ) -> Result<Usd, BridgeError> {
         self.resident = usage.resident;
         let Some(session) = &mut self.current else { return Ok(Usd::default()) };
-        self.keeper.count(session, turn, usage, &self.fingerprint).await
+        self.keeper.count(session, turn, (usage, recalled), &self.fingerprint).await
     }
 
     /// The reply to a line is committed from it.

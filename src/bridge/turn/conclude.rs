@@ -15,11 +15,12 @@ use crate::persona::{Ending, OpenTurn, Usage, Verdict, shorter, tighter, verdict
 use crate::store::{Books, Commit};
 
 impl Turns {
-    /// Carries out what follows from an ending; answers why no more is to be asked, if so.
+    /// Carries out what follows from an ending, with what it used and whether that is recalled from the session's file; answers
+    /// why no more is to be asked, if so.
     pub(crate) async fn finish(
         &mut self,
         ending: Ending,
-        usage: &Usage,
+        usage: (&Usage, bool),
     ) -> Result<Option<String>, BridgeError> {
         let why = self.conclude(ending, usage).await?;
         // Last, so that it does not hold up what she said.
@@ -27,7 +28,11 @@ impl Turns {
         Ok(why)
     }
 
-    async fn conclude(&mut self, ending: Ending, usage: &Usage) -> Result<Option<String>, BridgeError> {
+    async fn conclude(
+        &mut self,
+        ending: Ending,
+        usage: (&Usage, bool),
+    ) -> Result<Option<String>, BridgeError> {
         let Some(mut turn) = self.open.clone() else { return Ok(None) };
         turn.spent += self.sessions.count(&turn, usage).await?;
         let now = self.shared.clock.now();

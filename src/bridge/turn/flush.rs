@@ -27,7 +27,7 @@ impl Turns {
     /// The line of a flush. Of a session that was forgotten by the cache meanwhile, only an answer that stands there is taken.
     pub(super) fn feed_flush(&mut self, turn: &OpenTurn, session: Session) -> Result<Feed, BridgeError> {
         self.reminded = super::Reminded::default();
-        self.sessions.feeds(&[]);
+        self.sessions.feeds(&[], turn.as_of);
         let purpose = match self.sessions.purpose(&session, &[])? {
             Purpose::Answer if !self.sessions.is_warm()? => Purpose::Settle(Reason::Cold),
             purpose => purpose,

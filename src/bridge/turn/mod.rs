@@ -178,6 +178,7 @@ impl Turns {
             return Ok(None);
         }
         let purpose = self.purpose(&turn, &session, &batch.deliveries)?;
+        let put = turn.as_of;
         let turn = self.lately_put(turn).await?;
         self.reminded =
             memories::remind(&self.shared, &self.persona.persona.id, &session, &batch, turn.as_of)?;
@@ -186,7 +187,7 @@ impl Turns {
             speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, &turn).await?;
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
-        self.sessions.feeds(&batch.deliveries);
+        self.sessions.feeds(&batch.deliveries, put);
         let again =
             turn.troubles.fault.as_deref().map_or_else(|| prompt::RETRY.to_owned(), prompt::fault_line);
         Ok(Some(Feed {

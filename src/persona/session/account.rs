@@ -27,8 +27,8 @@ pub struct Account {
     pub resident: Option<u64>,
     /// Her turns that were counted, through all her sessions.
     pub turns: u64,
-    /// The last of them.
-    pub turn: Option<TurnId>,
+    /// The last of them, and the last attempt at it that was counted.
+    pub last: Option<(TurnId, u32)>,
     /// How long she was left alone between her mails.
     pub gaps: Gaps,
     /// When the last mail was taken up.
@@ -48,8 +48,10 @@ pub struct Attempt<'a> {
     pub attempt: u32,
     /// When its line was fed.
     pub fed: Millis,
-    /// When it ended.
+    /// When it ended; of a reply that was read from the session's file, when it did at the earliest.
     pub ended: Millis,
+    /// Whether its reply was read from the session's file, so that its requests may have been counted before.
+    pub recalled: bool,
     /// What it used.
     pub usage: &'a Usage,
     /// For how long the cache keeps a prefix of which nothing was seen yet.
@@ -99,8 +101,8 @@ impl Account {
     pub fn carried(&self) -> Self {
         let meter = Meter { shared: self.meter.shared, ..Meter::default() };
         let (gaps, mail) = (self.gaps.clone(), self.mail);
-        let Self { ttl, window, turns, turn, .. } = *self;
-        Self { meter, ttl, window, gaps, mail, turns, turn, ..Self::default() }
+        let Self { ttl, window, turns, last, .. } = *self;
+        Self { meter, ttl, window, gaps, mail, turns, last, ..Self::default() }
     }
 
     /// Counts an attempt: a row for each of its requests.
@@ -112,12 +114,14 @@ impl Account {
         let usage = attempt.usage;
         self.window = usage.window.or(self.window);
         self.resident = usage.resident.or(self.resident);
-        if usage.requests.is_empty() {
+        let is_counted = attempt.recalled && self.last == Some((attempt.turn, attempt.attempt));
+        if usage.requests.is_empty() || is_counted {
             return Counted::default();
         }
-        if self.turn.replace(attempt.turn) != Some(attempt.turn) {
+        if self.last.is_none_or(|(turn, _)| turn != attempt.turn) {
             self.turns += 1;
         }
+        self.last = Some((attempt.turn, attempt.attempt));
         let mut counted = Counted::default();
         let mut by_table = Vec::new();
         for (number, request) in (1..).zip(&usage.requests) {
@@ -166,7 +170,7 @@ impl Account {
             self.meter = Meter { shared, ..begun };
         }
         self.prefix = tokens.prompt();
-        self.used = Some(attempt.ended);
+        self.used = self.used.max(Some(attempt.ended));
         Request {
             generation: attempt.generation,
             turn: self.turns,
@@ -264,21 +268,23 @@ mod tests {
     }
 
     fn count_attempt(account: &mut Account, at: u64, which: (u128, u32), usage: &Usage) -> Counted {
-        account.count(&attempt_of(at, which, usage), &prices())
+        account.count(&attempt_at(at, which, usage), &prices())
     }
 
     fn attempt(at: u64, usage: &Usage) -> Attempt<'_> {
-        attempt_of(at, (at.into(), 1), usage)
+        attempt_at(at, (at.into(), 1), usage)
     }
 
-    fn attempt_of(at: u64, (turn, attempt): (u128, u32), usage: &Usage) -> Attempt<'_> {
+    fn attempt_at(at: u64, (turn, attempt): (u128, u32), usage: &Usage) -> Attempt<'_> {
         let (fed, ended) = (Millis(at * 1_000), Millis((at + 1) * 1_000));
+        let turn = TurnId(Uuid::from_u128(turn));
         Attempt {
             generation: 1,
-            turn: TurnId(Uuid::from_u128(turn)),
+            turn,
             attempt,
             fed,
             ended,
+            recalled: false,
             usage,
             ttl: Ttl::FiveMinutes,
             mail: 100,
@@ -286,6 +292,20 @@ mod tests {
             goes_on: false,
             flush: None,
         }
+    }
+
+    #[test]
+    fn a_reply_that_is_read_from_the_file_is_counted_once_and_warms_nothing() {
+        let mut account = Account::default();
+        count(&mut account, 100, &used(&[request(0, 10_000)], None));
+        let usage = used(&[request(10_000, 300)], None);
+        let recalled = Attempt { recalled: true, ..attempt_at(90, (7, 1), &usage) };
+        let counted = account.count(&recalled, &prices());
+        assert_eq!((counted.requests.len(), account.prefix), (1, 10_300));
+        assert_eq!(account.used, Some(Millis(101_000)), "it was used then at the latest that is known");
+        assert_eq!(account.count(&recalled, &prices()), Counted::default());
+        let other = Attempt { attempt: 2, ..recalled };
+        assert_eq!(account.count(&other, &prices()).requests.len(), 1);
     }
 
     #[test]

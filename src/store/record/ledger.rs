@@ -98,7 +98,7 @@ pub(in crate::store) struct AccountForm {
     #[serde(rename = "attempts")]
     turns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    turn: Option<Id>,
+    last: Option<(Id, u32)>,
     /// Counts of gaps, without the empty ones at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<u32>,
@@ -275,7 +275,7 @@ impl From<Account> for AccountForm {
             window: account.window,
             resident: account.resident,
             turns: account.turns,
-            turn: account.turn.map(|turn| Id(turn.0)),
+            last: account.last.map(|(turn, attempt)| (Id(turn.0), attempt)),
             gaps: counted(account.gaps.counts()),
             mail: account.mail.map(|mail| mail.0),
             unnoted: account.unnoted.0.iter().map(LaneForm::from).collect(),
@@ -300,7 +300,7 @@ impl From<AccountForm> for Account {
             window: form.window,
             resident: form.resident,
             turns: form.turns,
-            turn: form.turn.map(|turn| TurnId(turn.0)),
+            last: form.last.map(|(turn, attempt)| (TurnId(turn.0), attempt)),
             gaps: Gaps::of(&form.gaps),
             mail: form.mail.map(Millis),
             unnoted: Unnoted(form.unnoted.into_iter().map(Into::into).collect()),

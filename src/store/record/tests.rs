@@ -59,7 +59,7 @@ fn forms_of_turns_stay_as_they_are() {
         r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002","account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1}}"#,
     );
     check::<SessionForm>(
-        r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":null,"account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1,"turn":"00000000-0000-0000-0000-000000000003"}}"#,
+        r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":null,"account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1,"last":["00000000-0000-0000-0000-000000000003",2]}}"#,
     );
 }
 

@@ -57,6 +57,7 @@ fn count(account: &mut Account, ended: &Ended, second: u64) -> Request {
         attempt: 1,
         fed,
         ended: done,
+        recalled: false,
         usage,
         ttl,
         mail: 0,
