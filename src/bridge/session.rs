@@ -86,8 +86,9 @@ impl Sessions {
         self.keeper.woken(session, saved);
         session.account.woken(self.shared.clock.now());
         let decided = match self.over.take() {
-            Some(reason) => Some((Care::Refresh, reason)),
-            None => self.ask(Moment::Mail, added_by(mail))?,
+            Some(Reason::Poisoned) => Some((Care::Refresh, Reason::Poisoned)),
+            // What was decided at the boundary is decided again: an operator may have had a word since.
+            Some(_) | None => self.ask(Moment::Mail, added_by(mail))?,
         };
         match decided {
             Some((Care::Refresh, reason)) => self.refresh(reason).await,

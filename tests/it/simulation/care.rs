@@ -133,6 +133,20 @@ fn an_operators_keep_holds_the_rent_off() {
 }
 
 #[test]
+fn an_operators_keep_takes_back_what_was_decided_at_the_end_of_the_last_turn() {
+    let mut world = counted(200_000);
+    world.play(async |stage| {
+        talk(stage, "hello").await;
+        stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
+        // Enough for the rent, as another scene shows.
+        chat(stage, 10).await;
+        stage.order(&json!({ "order": "keep", "persona": "eir" })).await;
+        chat(stage, 2).await;
+    });
+    assert_eq!(seams(&world), [2]);
+}
+
+#[test]
 fn a_cold_session_is_not_written_again() {
     let mut world = counted(200_000);
     world.play(async |stage| {
