@@ -27,23 +27,30 @@ impl Shared {
 
     /// Tells operators once for `key`: a warning in the log and a notice in the control room.
     pub(crate) async fn tell(&self, key: &str, text: &str) -> Result<(), BridgeError> {
-        tracing::warn!(key, "{text}");
-        self.put_notice(key, text).await
+        let is_new = self.put_notice(key, text).await;
+        // What cannot be told in the room is still told here.
+        if !matches!(is_new, Ok(false)) {
+            tracing::warn!(key, "{text}");
+        }
+        is_new.map(drop)
     }
 
     /// Like [`Shared::tell`], of what goes as it should.
     pub(crate) async fn note(&self, key: &str, text: &str) -> Result<(), BridgeError> {
-        tracing::info!(key, "{text}");
-        self.put_notice(key, text).await
-    }
-
-    async fn put_notice(&self, key: &str, text: &str) -> Result<(), BridgeError> {
-        if let Some((key, says)) = self.control_notice(key, text)?
-            && self.store.say_once(key, says, self.clock.now()).await?
-        {
-            self.outbox.notify_one();
+        if self.put_notice(key, text).await? {
+            tracing::info!(key, "{text}");
         }
         Ok(())
+    }
+
+    /// Answers whether it is news; where there is no control room, all is.
+    async fn put_notice(&self, key: &str, text: &str) -> Result<bool, BridgeError> {
+        let Some((key, says)) = self.control_notice(key, text)? else { return Ok(true) };
+        let is_new = self.store.say_once(key, says, self.clock.now()).await?;
+        if is_new {
+            self.outbox.notify_one();
+        }
+        Ok(is_new)
     }
 
     /// Like [`Shared::tell`], for who puts the notice into the store together with something else.
