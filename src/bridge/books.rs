@@ -71,7 +71,7 @@ impl Keeper {
         session: &mut Session,
         turn: &OpenTurn,
         (usage, recalled): (&Usage, bool),
-        now_with: &Fingerprint,
+        resumed_with: &Fingerprint,
     ) -> Result<Usd, BridgeError> {
         let now = self.shared.clock.now();
         let fed = self.fed.take().unwrap_or(now);
@@ -92,7 +92,7 @@ impl Keeper {
             flush: turn.flush.as_deref(),
         };
         let counted = session.account.count(&attempt, &self.shared.config.prices);
-        self.complain(session, &counted, now_with).await?;
+        self.complain(session, &counted, resumed_with).await?;
         let mut cost = Usd::default();
         for request in counted.requests {
             cost += request.money.unwrap_or_default();
@@ -106,11 +106,11 @@ impl Keeper {
         &self,
         session: &Session,
         counted: &Counted,
-        now_with: &Fingerprint,
+        resumed_with: &Fingerprint,
     ) -> Result<(), BridgeError> {
         let (id, generation) = (&self.persona, session.generation);
         if let Some(broken) = counted.requests.iter().find(|row| row.verdict == CacheVerdict::Broken) {
-            let cause = Cause::of(&session.fingerprint, now_with);
+            let cause = Cause::of(&session.fingerprint, resumed_with);
             tracing::error!(persona = %id, %cause, "the prompt cache held too little of a session that was just used");
             let text = format!(
                 "{id}: the prompt cache held {} of {} tokens of session {generation}, which was just used; the likely cause: {cause}",

@@ -11,6 +11,7 @@ use super::{BridgeError, Mind, PersonaConfig, memories, speech};
 use crate::conversation::reply::SCHEMA;
 use crate::conversation::{Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
+use crate::mind::claude::Resuming;
 use crate::persona::session::care::{Mark, Word};
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
@@ -242,7 +243,9 @@ impl Sessions {
     ) -> Result<Usd, BridgeError> {
         self.resident = usage.resident;
         let Some(session) = &mut self.current else { return Ok(Usd::default()) };
-        self.keeper.count(session, turn, (usage, recalled), &self.fingerprint).await
+        let resumed_with =
+            self.shared.config.mind.resumes_with(&session.fingerprint, &self.fingerprint).clone();
+        self.keeper.count(session, turn, (usage, recalled), &resumed_with).await
     }
 
     /// The reply to a line is committed from it.
@@ -356,6 +359,14 @@ impl Mind {
         match self {
             Self::Scripted(_) => crate::persona::session::Ttl::FiveMinutes,
             Self::Claude(config) => config.cached_for(),
+        }
+    }
+
+    /// With what a session is resumed that was begun so, where this is configured now.
+    fn resumes_with<'a>(&self, begun: &'a Fingerprint, now: &'a Fingerprint) -> &'a Fingerprint {
+        match self {
+            Self::Claude(config) if config.resuming == Resuming::AsConfigured => now,
+            Self::Claude(_) | Self::Scripted(_) => begun,
         }
     }
 }

@@ -151,8 +151,8 @@ impl CacheVerdict {
 
 impl Cause {
     /// The likely cause of a broken prefix.
-    pub fn of(begun_with: &Fingerprint, now: &Fingerprint) -> Self {
-        let differences = begun_with.differences(now);
+    pub fn of(begun_with: &Fingerprint, resumed_with: &Fingerprint) -> Self {
+        let differences = begun_with.differences(resumed_with);
         if differences.is_empty() { Self::ApiSide } else { Self::Changed(differences) }
     }
 }

@@ -1,4 +1,4 @@
-//! A turn that is open for so long that the prompt cache forgets her session.
+//! A turn that is open for so long that the prompt cache forgets her session, and a cache that forgets too soon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,11 +8,13 @@ use persona_bridge::bridge::orders::{Lever, Order};
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ledger;
-use persona_bridge::persona::Ending;
+use persona_bridge::persona::{Ending, RequestUsage, Usage};
 
 use super::care::{COLD, chat, counted, refreshes, seams, talk};
+use super::log::logged;
 use super::stage::{EIR, Stage, counts};
 use super::world::{World, usual};
+use crate::fake::homeserver::Flavour;
 
 /// A world in which her requests are counted and her thoughts from the third on end so, as far as these go.
 fn from_the_third(outcomes: &'static [fn() -> Outcome]) -> World {
@@ -98,4 +100,38 @@ fn a_line_that_stands_in_the_old_file_unanswered_is_asked_in_the_next_session() 
     assert_eq!(seams(&world), [6]);
     assert!(world.fed("eir")[5].words.contains("late;"), "{}", world.fed("eir")[5].words);
     counts(&world.told(), &[("Eir begins session 2: cold", 1), ("begins session", 1)]);
+}
+
+/// A request that found nothing of its prompt in the cache.
+fn missed(prompt: u64, outcome: Outcome) -> Scripted {
+    let request = RequestUsage { written_5m: prompt, output: 10, ..RequestUsage::default() };
+    Scripted { outcome, usage: Usage { requests: vec![request], ..Usage::default() }, ..usual() }
+}
+
+#[test]
+fn a_session_that_was_just_used_and_is_not_in_the_cache_is_an_alarm_once_a_turn_with_its_likely_cause() {
+    let mut world = World::new(Flavour::Synapse);
+    let thoughts = AtomicUsize::new(0);
+    let busy = || Outcome::Ends(Ending::Transient { reason: "busy".into(), retry_after: None });
+    world.script = Arc::new(move |_, _| match thoughts.fetch_add(1, Ordering::Relaxed) {
+        0 => missed(6_000, Outcome::Usual),
+        1 => missed(6_600, busy()),
+        _ => missed(6_700, Outcome::Usual),
+    });
+    let ((), log) = logged(|| {
+        world.play(async |stage| talk(stage, "one;").await);
+        // It is resumed as it was begun, so this is no cause.
+        world.config.personas[0].doctrine.push("Be brave.".into());
+        world.play(async |stage| talk(stage, "two;").await);
+    });
+    let told = "eir: the prompt cache held 0 of 6000 tokens of session 1, which was just used; the likely cause: API side";
+    counts(&world.told(), &[(told, 1), ("the prompt cache held", 1)]);
+    let errors: Vec<String> = log.iter().filter(|line| line.contains("ERROR")).cloned().collect();
+    counts(
+        &errors,
+        &[("the prompt cache held too little of a session that was just used", 2), ("API side", 2)],
+    );
+    // Its model is in no table: that is told once, in the room and in the log.
+    counts(&world.told(), &[("the price of the model", 1)]);
+    counts(&log, &[("the price of the model", 1)]);
 }
