@@ -331,6 +331,9 @@ impl Live {
                     self.turns.spoilt(reason).await?;
                 }
             }
+            Some(MindEvent::Version { session, version, begun }) => {
+                self.turns.runs_as(session, &version, begun);
+            }
             Some(MindEvent::Notice { text }) => {
                 self.shared
                     .tell(&format!("mind:{}:{text}", self.id), &format!("{}: {text}", self.id))

@@ -68,6 +68,7 @@ async fn ask(shared: &Shared, mind: &mut MindHandle) -> Result<(Ending, Usage), 
             | MindEvent::Weighed { .. }
             | MindEvent::Exited { .. }
             | MindEvent::Poisoned { .. }
+            | MindEvent::Version { .. }
             | MindEvent::Notice { .. } => {}
         }
     }

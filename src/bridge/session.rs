@@ -13,6 +13,7 @@ use crate::conversation::{Delivery, Lane, LineId, Millis, PersonaId};
 use crate::mind::Purpose;
 use crate::mind::claude::Resuming;
 use crate::persona::session::care::{Mark, Word};
+use crate::persona::session::identity::VERSION;
 use crate::persona::session::terms::tokens_of;
 use crate::persona::session::{
     Added, Care, Fingerprint, Moment, Policy, Price, Reason, Session, Standing, Usd, care, marks, next_look,
@@ -28,6 +29,8 @@ pub(crate) struct Sessions {
     name: String,
     /// What a session is begun with now.
     fingerprint: Fingerprint,
+    /// The version of the mind's program, where that is not the one that there was at the start.
+    version: Option<String>,
     current: Option<Session>,
     keeper: Keeper,
     /// Why the next mail begins the next session, if that was decided at a boundary.
@@ -57,6 +60,7 @@ impl Sessions {
             id,
             name,
             fingerprint,
+            version: None,
             current,
             keeper,
             over: None,
@@ -69,6 +73,19 @@ impl Sessions {
     /// From now on a session is begun with this prompt.
     pub(crate) fn begin_with(&mut self, prompt: &str) {
         self.fingerprint = speech::fingerprint(&self.shared.config, &self.id, prompt);
+        let version = self.version.clone().map(|version| (VERSION.to_owned(), version));
+        self.fingerprint.0.extend(version);
+    }
+
+    /// The mind's program says that it is of another version than the one that begun a session, unless it has just begun that
+    /// itself.
+    pub(crate) fn runs_as(&mut self, session: Uuid, version: &str, begun: bool) {
+        tracing::warn!(persona = %self.id, version, "the mind's program is of another version by now");
+        self.version = Some(version.to_owned());
+        let this = self.current.as_mut().filter(|current| begun && current.id == session);
+        for print in this.map(|session| &mut session.fingerprint).into_iter().chain([&mut self.fingerprint]) {
+            print.0.insert(VERSION.to_owned(), version.to_owned());
+        }
     }
 
     /// The one that goes on.

@@ -148,6 +148,16 @@ pub enum MindEvent {
         /// Why: a fixed phrase.
         reason: &'static str,
     },
+    /// The mind's program says that it is of another version than the one that begun a session. Where that was there before, the
+    /// line ends as [`Ending::Unsettled`] and nobody is asked.
+    Version {
+        /// The session.
+        session: Uuid,
+        /// The version.
+        version: String,
+        /// Whether it was just begun, by this one.
+        begun: bool,
+    },
     /// Something operators should know (a newer CLI, a new generation, an orphan ended).
     Notice {
         /// A plain sentence without user text or secrets.

@@ -6,7 +6,8 @@ use persona_bridge::conversation::Millis;
 use persona_bridge::mind::{Feed, MindCommand, MindEvent, Purpose, claude};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::decide::Stop;
-use persona_bridge::persona::session::Reason;
+use persona_bridge::persona::session::identity::VERSION;
+use persona_bridge::persona::session::{Fingerprint, Reason, Session};
 
 use crate::minds::{Ended, Home, feed, forked, group, line, members, session};
 
@@ -75,6 +76,33 @@ async fn an_answer_that_was_written_before_death_is_taken_from_the_record() {
     assert!(died(&mind.feed(feed(&session(1), 1, "words")).await.ending));
     let again = mind.feed(feed(&session(1), 1, "words")).await;
     assert_eq!((again.said().as_str(), again.from_record), ("done", true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_version_is_told_before_anything_is_asked_of_a_session_that_it_did_not_begin() {
+    let home = fake("answers");
+    let begun_with = Fingerprint([(VERSION.to_owned(), "2.1.197".to_owned())].into());
+    let [first, second] = [1, 2].map(|number| Session { fingerprint: begun_with.clone(), ..session(number) });
+    let mut mind = home.mind();
+    assert_eq!(mind.feed(feed(&first, 1, "words")).await.said(), "done");
+    mind.stop(Stop::Idle).await;
+    std::fs::write(home.root().join("home/version"), "2.1.400").unwrap();
+    let told = |session: &Session, begun| MindEvent::Version {
+        session: session.id,
+        version: "2.1.400".to_owned(),
+        begun,
+    };
+    mind.send(MindCommand::Feed(Box::new(feed(&first, 2, "words")))).await;
+    assert_eq!(mind.event().await, told(&first, false));
+    let ended = mind.turn_end(line(2)).await;
+    assert_eq!(ended.ending, Ending::Unsettled { why: Reason::CliVersion });
+    mind.exited().await;
+    let again = mind.feed(feed(&first, 1, "words")).await;
+    assert_eq!((again.said().as_str(), again.from_record), ("done", true));
+    mind.exited().await;
+    mind.send(MindCommand::Feed(Box::new(feed(&second, 3, "words")))).await;
+    assert_eq!(mind.event().await, told(&second, true));
+    assert_eq!(mind.turn_end(line(3)).await.said(), "done");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -71,6 +71,7 @@ async fn stand_in(role: &str) {
                 | MindEvent::Probed { .. }
                 | MindEvent::Weighed { .. }
                 | MindEvent::Poisoned { .. }
+                | MindEvent::Version { .. }
                 | MindEvent::Notice { .. },
             ) => {}
             None => return,

@@ -188,7 +188,8 @@ impl Mind {
                 MindEvent::Exited { .. }
                 | MindEvent::Pinged { .. }
                 | MindEvent::Probed { .. }
-                | MindEvent::Weighed { .. } => {}
+                | MindEvent::Weighed { .. }
+                | MindEvent::Version { .. } => {}
             }
         }
     }

@@ -87,6 +87,11 @@ impl Turns {
         self.sessions.take_spoilt()
     }
 
+    /// Her mind's program says that it is of another version than the one that begun a session.
+    pub(crate) fn runs_as(&mut self, session: Uuid, version: &str, begun: bool) {
+        self.sessions.runs_as(session, version, begun);
+    }
+
     /// Whether her child is of no more use until mail comes.
     pub(crate) fn is_child_spent(&self) -> bool {
         self.open.is_none() && self.sessions.is_spent()

@@ -17,7 +17,7 @@ use super::{Config, Resuming, archive, wire};
 use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, Purpose};
 use crate::persona::decide::Stop;
-use crate::persona::session::Session;
+use crate::persona::session::{Reason, Session};
 use crate::persona::{Ending, Usage};
 
 /// A Persona's mind.
@@ -264,6 +264,10 @@ impl Mind {
                     self.poison(session, reason).await;
                 }
                 return poisoned(reason);
+            }
+            TurnEnd::AnotherVersion => {
+                self.end_quietly(Ladder::Unusable).await;
+                return Ending::Unsettled { why: Reason::CliVersion };
             }
             TurnEnd::Unknown => return gone("the CLI does not know the session"),
             TurnEnd::Stopped(how) => (Ladder::Asked(how), "it was stopped".to_owned()),

@@ -15,11 +15,12 @@ use super::manner::Manner;
 use super::measure::cost;
 use super::owner::Owner;
 use super::transcript::SessionFile;
-use super::wire::Outcome;
+use super::wire::{Outcome, Output};
 use super::{Config, guard, proc, spawner};
 use crate::conversation::LineId;
 use crate::persona::decide::Stop;
 use crate::persona::session::Session;
+use crate::persona::session::identity::VERSION;
 
 /// A longer line of stdout ends the process.
 const LINE_LIMIT: usize = 128 * 1024 * 1024;
@@ -33,6 +34,8 @@ pub(super) struct Process {
     pub(super) session: Uuid,
     /// Whether it took up a session that was there.
     pub(super) resumed: bool,
+    /// The version of the CLI that its session was begun with, as far as that is known, until it says its own.
+    version: Option<String>,
     /// The lines that were written to it.
     pub(super) fed: Vec<LineId>,
     /// Its session's file as it was when its last turn ended.
@@ -113,6 +116,7 @@ impl Process {
             group,
             session,
             resumed: start.opening != Opening::Begin,
+            version: start.session.fingerprint.0.get(VERSION).cloned(),
             fed: Vec::new(),
             file: None,
             logged,
@@ -120,6 +124,13 @@ impl Process {
             input: Some(input),
             output,
         })
+    }
+
+    /// Its version, where it says so for the first time and its session was begun with another.
+    pub(super) fn another_version(&mut self, output: &Output) -> Option<String> {
+        let Output::Init { version: Some(found), .. } = output else { return None };
+        let is_another = self.version.as_ref().is_some_and(|begun_with| begun_with != found);
+        is_another.then(|| self.version.insert(found.clone()).clone())
     }
 
     /// What a result has cost, in USD.

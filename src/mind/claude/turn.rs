@@ -26,6 +26,8 @@ pub(super) enum TurnEnd {
     Classified(Ending),
     /// The session must not be used any more.
     Poisoned(&'static str),
+    /// The CLI is of another version than the one that begun the session.
+    AnotherVersion,
     /// The CLI does not know the session.
     Unknown,
     /// We were told to stop, or nobody listens any more.
@@ -95,6 +97,13 @@ async fn follow(
             Err(_) => return (TurnEnd::Unreadable, None),
         };
         turn.measured.note(&output);
+        if let Some(version) = process.another_version(&output) {
+            let (session, begun) = (process.session, !process.resumed);
+            let _ = events.send(MindEvent::Version { session, version, begun }).await;
+            if !begun {
+                return (TurnEnd::AnotherVersion, None);
+            }
+        }
         let usage = if let Output::Result(outcome) = &output {
             Some(turn.measured.clone().ended(outcome, process.spend(outcome)))
         } else {

@@ -32,6 +32,8 @@ pub(super) enum Output {
         session: Option<Uuid>,
         /// The lines of the turn.
         lines: Vec<Uuid>,
+        /// The CLI's version.
+        version: Option<String>,
     },
     /// A line of ours has entered the session.
     Echo {
@@ -141,7 +143,11 @@ pub(super) fn read(line: &[u8]) -> Output {
 
 fn system(value: &Value) -> Output {
     match text(value, "subtype") {
-        "init" => Output::Init { session: uuid(&value["session_id"]), lines: lines(value) },
+        "init" => Output::Init {
+            session: uuid(&value["session_id"]),
+            lines: lines(value),
+            version: value["claude_code_version"].as_str().map(str::to_owned),
+        },
         "compact_boundary" => Output::Compacted,
         "api_retry" => Output::Retry(Retry {
             status: value["error_status"].as_u64(),
@@ -305,8 +311,12 @@ mod tests {
     #[test]
     fn the_begin_of_a_turn_is_read() {
         check(
-            r#"{"type":"system","subtype":"init","cwd":"/c","session_id":"SESSION","tools":["StructuredOutput"],"user_message_uuids":["LINE"]}"#,
-            Output::Init { session: Some(id(SESSION)), lines: vec![id(LINE)] },
+            r#"{"type":"system","subtype":"init","cwd":"/c","session_id":"SESSION","tools":["StructuredOutput"],"claude_code_version":"2.1.332","user_message_uuids":["LINE"]}"#,
+            Output::Init {
+                session: Some(id(SESSION)),
+                lines: vec![id(LINE)],
+                version: Some("2.1.332".to_owned()),
+            },
         );
         check(
             r#"{"type":"user","message":{"role":"user","content":"hello"},"session_id":"SESSION","uuid":"LINE","isReplay":true}"#,

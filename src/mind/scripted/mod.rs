@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{Feed, MindCommand, MindEvent, MindHandle, Purpose};
 use crate::conversation::{LineId, PersonaId};
+use crate::persona::session::Reason;
 use crate::persona::session::identity::{Fingerprint, VERSION};
 use crate::persona::{Ending, Usage};
 use record::Record;
@@ -66,6 +67,8 @@ pub enum Outcome {
     Dies,
     /// It dies with its answer recorded but not told.
     DiesAnswered,
+    /// It turns out to be of this version, which did not begin the session.
+    OfVersion(String),
 }
 
 impl Scripted {
@@ -135,7 +138,7 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
                     let ending = match outcome {
                         Outcome::Ends(ending) => ending,
                         Outcome::Usual => answered("{}".to_owned()),
-                        Outcome::Stalls | Outcome::Dies | Outcome::DiesAnswered => {
+                        Outcome::Stalls | Outcome::Dies | Outcome::DiesAnswered | Outcome::OfVersion(_) => {
                             Ending::Lost { reason: "died".to_owned() }
                         }
                     };
@@ -244,6 +247,11 @@ impl<S: FnMut(&str, u32) -> Scripted> Mind<S> {
             Outcome::DiesAnswered => {
                 write_down(&mut record, line, |record| answered(usual(record)));
                 return self.died(line, "died", usage).await;
+            }
+            Outcome::OfVersion(version) => {
+                let session = feed.session.id;
+                self.tell(MindEvent::Version { session, version, begun: false }).await?;
+                Ending::Unsettled { why: Reason::CliVersion }
             }
             Outcome::Dies | Outcome::Stalls => return self.died(line, "died", usage).await,
         };

@@ -12,7 +12,8 @@ done
 file="$CLAUDE_CONFIG_DIR/projects/fake/$session.jsonl"
 mkdir -p "${file%/*}"
 
-init() { echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"${1:-$session}\",\"user_message_uuids\":[\"$uuid\"]}"; }
+version=$(cat "$HOME/version" 2>/dev/null || echo 2.1.197)
+init() { echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"${1:-$session}\",\"claude_code_version\":\"$version\",\"user_message_uuids\":[\"$uuid\"]}"; }
 heard() {
     init
     echo "{\"type\":\"user\",\"isReplay\":true,\"uuid\":\"$uuid\"}"

@@ -343,6 +343,23 @@ fn another_claude_is_fed_the_whole_mail_of_a_turn_that_the_old_file_does_not_ans
 }
 
 #[test]
+fn another_claude_that_comes_while_the_bridge_runs_begins_the_next_session_too() {
+    let mut world = World::new(Flavour::Synapse);
+    world.stumbles([Outcome::Usual, Outcome::OfVersion("another".into())]);
+    world.play(async |stage| {
+        for words in ["one;", "two;", "three;"] {
+            talk(stage, words).await;
+        }
+    });
+    assert_eq!(seams(&world), [3]);
+    assert!(world.fed("eir")[2].words.contains("two;"), "{}", world.fed("eir")[2].words);
+    world.config.mind_version = "another".into();
+    world.play(async |stage| talk(stage, "four;").await);
+    counts(&world.told(), &[("Eir begins session 2: cli-version", 1), ("begins session", 1)]);
+    assert_eq!(refreshes(&world), [("cli-version".to_owned(), 1)]);
+}
+
+#[test]
 fn an_operators_refresh_begins_the_next_session_with_the_next_mail_and_once() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
