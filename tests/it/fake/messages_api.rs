@@ -115,6 +115,9 @@ impl Request {
     }
 }
 
+/// The tokens of each answer.
+const OUTPUT: u64 = 20;
+
 type Rule = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 #[derive(Default)]
@@ -126,6 +129,7 @@ struct Book {
     newest: BTreeMap<String, Value>,
     cache: Cache,
     usages: Vec<Value>,
+    answered: Vec<Value>,
 }
 
 /// The server; it ends when it is dropped.
@@ -189,6 +193,11 @@ impl MessagesApi {
         self.shared.book().usages.clone()
     }
 
+    /// What each request used whose answer began.
+    pub(crate) fn answered(&self) -> Vec<Value> {
+        self.shared.book().answered.clone()
+    }
+
     /// Takes what was wrong with requests so far, for tests that mean to break a prefix.
     pub(crate) fn take_faults(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.book().faults)
@@ -240,11 +249,24 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
         // What is refused is not looked at.
         let refused = matches!(answer, Answer::Error { .. });
         let usage = if refused { Value::Null } else { book.cache.count(&request.body) };
-        book.usages.push(usage.clone());
+        book.usages.push(in_all(&usage));
         (answer, usage)
     };
     shared.count.send_modify(|count| *count += 1);
-    give(answer, request.body["model"].as_str().unwrap_or_default(), &usage).await
+    let response = give(answer, request.body["model"].as_str().unwrap_or_default(), &usage).await;
+    if !usage.is_null() {
+        shared.book().answered.push(in_all(&usage));
+    }
+    response
+}
+
+/// What a request has used at its end, by what it had when its answer began.
+fn in_all(usage: &Value) -> Value {
+    let mut usage = usage.clone();
+    if let Some(output) = usage.get_mut("output_tokens") {
+        *output = OUTPUT.into();
+    }
+    usage
 }
 
 async fn give(mut answer: Answer, model: &str, usage: &Value) -> Response<Body> {
@@ -397,7 +419,7 @@ fn spoken(text: &str, reason: &str, parts: &mut Vec<Part>) {
 
 fn end(reason: &str, parts: &mut Vec<Part>) {
     let delta = json!({"stop_reason": reason, "stop_sequence": null});
-    parts.push(event("message_delta", json!({"delta": delta, "usage": {"output_tokens": 20}})));
+    parts.push(event("message_delta", json!({"delta": delta, "usage": {"output_tokens": OUTPUT}})));
     parts.push(event("message_stop", json!({})));
 }
 

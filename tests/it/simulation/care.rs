@@ -6,7 +6,7 @@ use std::time::Duration;
 use persona_bridge::bridge::orders::{Order, carry_out};
 use persona_bridge::conversation::prompt::PING;
 use persona_bridge::conversation::{Millis, PersonaId};
-use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::mind::scripted::{Outcome, Scripted, WEIGHED};
 use persona_bridge::operate::ledger;
 use persona_bridge::persona::session::Usd;
 use persona_bridge::persona::session::care::{Apply, KeepWarm, OnRedaction, Word};
@@ -50,6 +50,8 @@ pub(super) async fn chat(stage: &Stage, turns: usize) {
 
 /// A prompt cache that keeps five minutes, behind a model with this window.
 struct Cache {
+    /// The first prompt of a session, the part of it that sessions share, and what a turn adds, in tokens.
+    sizes: [u64; 3],
     prefix: u64,
     used: Option<Instant>,
 }
@@ -68,7 +70,8 @@ impl Cache {
             };
         }
         let begins = self.used.is_none() || words.starts_with(SEAM);
-        let (held, prompt) = if begins { (SHARED, FIRST) } else { (self.prefix, self.prefix + TURN) };
+        let [first, shared, turn] = self.sizes;
+        let (held, prompt) = if begins { (shared, first) } else { (self.prefix, self.prefix + turn) };
         (self.prefix, self.used) = (prompt, Some(Instant::now()));
         let cache_read = if is_warm { held } else { 0 };
         RequestUsage { cache_read, written_5m: prompt - cache_read, output: 100, ..RequestUsage::default() }
@@ -77,9 +80,16 @@ impl Cache {
 
 /// A world in which Eir's requests are counted.
 pub(super) fn counted(window: u64) -> World {
+    counted_as(window, [FIRST, SHARED, TURN])
+}
+
+fn counted_as(window: u64, sizes: [u64; 3]) -> World {
     let mut world = World::new(Flavour::Synapse);
-    let cache = Mutex::new(Cache { prefix: 0, used: None });
+    let cache = Mutex::new(Cache { sizes, prefix: 0, used: None });
     world.script = Arc::new(move |_, words| {
+        if words == WEIGHED {
+            return usual();
+        }
         let requests = vec![cache.lock().expect("not poisoned").count(words)];
         Scripted { usage: Usage { requests, window: Some(window), ..Usage::default() }, ..usual() }
     });
@@ -191,6 +201,28 @@ fn who_comes_back_soon_enough_is_kept_warm_by_pings_that_tell_what_they_saved() 
     assert!(pings.iter().all(|ping| (280_000..300_000).contains(&(ping - after(*ping)))), "{pings:?}");
     let swarm = super::stage::swarm(&world.home).expect("the swarm");
     assert_eq!(world.home.bodies(&swarm, EIR).len(), 8, "nobody hears of it");
+}
+
+/// How many pings are sent while mail comes every eight minutes, where the prompt of her session is of so many tokens.
+fn pings_for(prompt: u64) -> usize {
+    let mut world = counted_as(200_000, [prompt, 100, 0]);
+    world.config.care.keep_warm = KeepWarm::Auto;
+    world.play(async |stage| {
+        talk(stage, "number-8;").await;
+        stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
+        for number in 0..8 {
+            talk(stage, &format!("number-{number};")).await;
+            stage.pass(480_000).await;
+        }
+    });
+    world.fed("eir").iter().filter(|fed| fed.words == PING).count()
+}
+
+#[test]
+fn a_ping_is_sent_where_it_just_pays_and_where_it_just_does_not_it_is_not() {
+    // What warmth saves grows with the prompt; what a ping adds to it, and is answered with, is as dear in all.
+    assert_eq!(pings_for(135), 0);
+    assert!(pings_for(136) > 0);
 }
 
 #[test]

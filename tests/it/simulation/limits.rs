@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use persona_bridge::bridge::BridgeError;
+use persona_bridge::bridge::orders::{Lever, Order};
 use persona_bridge::cli::CliError;
 use persona_bridge::conversation::{Persona, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
@@ -144,6 +145,39 @@ fn a_turn_that_waits_holds_no_place() {
         stage.said(&swarm, BRAGE, 1).await;
         stage.pass(3_700_000).await;
         counts(&stage.home.bodies(&swarm, EIR), &[("first", 1)]);
+    });
+}
+
+#[test]
+fn a_turn_that_is_held_holds_no_place() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.places.most = 1;
+    let refused = persona_bridge::persona::Ending::Refused { reason: "401".into() };
+    world.stumbles([Outcome::Ends(refused)]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, first");
+        stage.until("she was asked", || stage.thoughts("eir") == 1).await;
+        stage.pass(100).await;
+        stage.alice().say(&swarm, "Brage, second");
+        stage.said(&swarm, BRAGE, 1).await;
+    });
+}
+
+#[test]
+fn a_turn_that_the_brake_has_ended_holds_no_place() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.places.most = 1;
+    world.stumbles([Outcome::Stalls]);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, first");
+        stage.until("she was asked", || stage.thoughts("eir") == 1).await;
+        let brake = Order::Brake { lever: Lever::Hold, persona: Some(PersonaId("eir".into())) };
+        assert_eq!(stage.order(&brake.to_json()).await.0, 200);
+        stage.alice().say(&swarm, "Brage, second");
+        stage.said(&swarm, BRAGE, 1).await;
+        assert!(stage.home.bodies(&swarm, EIR).is_empty());
     });
 }
 

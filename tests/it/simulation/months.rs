@@ -182,9 +182,11 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
     assert!(begun > 2, "{begun} sessions");
     the_cache_held_what_it_should(&rows);
     let booked: Usd = rows.iter().filter_map(|row| row.money).sum();
-    let spent: Usd = days.api.usages().iter().map(|usage| price.cost(&tokens(usage))).sum();
+    let price_of =
+        |usages: Vec<Value>| -> Usd { usages.iter().map(|usage| price.cost(&tokens(usage))).sum() };
+    let (spent, answered) = (price_of(days.api.usages()), price_of(days.api.answered()));
     let simulated = simulated(&days.mails, &rows, &price);
-    // What the API took for a request whose answer was lost is in no ledger.
+    // What the API took for a request whose answer never began is in no ledger.
     let ratio = spent.dollars() / simulated.ours.cost.dollars();
     let refreshes: u64 = simulated.ours.refreshes.values().sum();
     aloud(&format!(
@@ -195,6 +197,8 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
         refreshes + 1
     ));
     assert!((0.95..=1.05).contains(&ratio), "{ratio}");
+    let in_ledger = booked.dollars() / answered.dollars();
+    assert!((0.99..=1.01).contains(&in_ledger), "{booked} in the ledger, {answered} was answered");
 }
 
 /// What the API counted of a request.
