@@ -30,7 +30,7 @@ impl Turns {
         self.sessions.feeds(&[], turn.as_of);
         let purpose = match self.sessions.purpose(&session, &[])? {
             Purpose::Answer if !self.sessions.is_warm()? => Purpose::Settle(Reason::Cold),
-            purpose => purpose,
+            purpose @ (Purpose::Answer | Purpose::Settle(_)) => purpose,
         };
         let label = speech::lane_label(&self.shared, &self.persona, &turn.lane);
         Ok(Feed {

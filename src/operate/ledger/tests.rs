@@ -53,9 +53,9 @@ fn what_is_older_is_left_out_and_a_turn_is_counted_once() {
 
 #[test]
 fn attempts_at_a_turn_are_told_apart_from_turns_also_where_a_session_ended_between() {
-    let of = |generation, attempt| match request(3, 1, 0, CacheVerdict::Hit, None) {
-        EntryKind::Request(request) => EntryKind::Request(Request { generation, attempt, ..request }),
-        other => other,
+    let of = |generation, attempt| {
+        let EntryKind::Request(request) = request(3, 1, 0, CacheVerdict::Hit, None) else { unreachable!() };
+        EntryKind::Request(Request { generation, attempt, ..request })
     };
     let kinds = [of(1, 1), of(1, 2), of(2, 3), request(4, 1, 0, CacheVerdict::Hit, None)];
     let ledger = sum(&kinds.map(|kind| entry("eir", 1, kind)), Millis(0));
@@ -83,11 +83,11 @@ fn pings_are_weighed_by_idle_period() {
 
 #[test]
 fn flushes_are_counted_by_themselves() {
-    let flush = |number, money| match request(2, number, 900, CacheVerdict::Hit, money) {
-        EntryKind::Request(request) => {
-            EntryKind::Request(Request { flush: Some("rental".into()), ..request })
-        }
-        other => other,
+    let flush = |number, money| {
+        let EntryKind::Request(request) = request(2, number, 900, CacheVerdict::Hit, money) else {
+            unreachable!()
+        };
+        EntryKind::Request(Request { flush: Some("rental".into()), ..request })
     };
     let kinds = [request(1, 1, 900, CacheVerdict::Hit, Some(5)), flush(1, Some(3)), flush(2, Some(4))];
     let ledger = sum(&kinds.map(|kind| entry("eir", 1, kind)), Millis(0));

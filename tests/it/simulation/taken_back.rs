@@ -32,8 +32,8 @@ async fn brake(stage: &Stage, lever: Lever) {
 /// The newest message of Eir's in a room.
 fn newest(stage: &Stage, room: &str) -> String {
     let said = stage.home.timeline(room).into_iter();
-    let said = said.filter(|event| event.kind == "m.room.message" && event.sender == EIR);
-    said.last().expect("she has said something").id
+    let mut said = said.filter(|event| event.kind == "m.room.message" && event.sender == EIR);
+    said.next_back().expect("she has said something").id
 }
 
 /// All that is taken down of what was heard and said in the swarm.
