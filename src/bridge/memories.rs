@@ -1,9 +1,12 @@
 //! What of her memories comes before a Persona with a turn, what the turn does to them, and what is not in them yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use ruma::OwnedRoomId;
 
 use super::BridgeError;
 use super::shared::Shared;
+use crate::conversation::prompt::ContextLine;
 use crate::conversation::reply::Keeps;
 use crate::conversation::{Batch, Lane, Memory, MemoryNumber, Millis, PersonaId};
 use crate::persona::memory::{Hand, Recalled, Seen, recall};
@@ -22,6 +25,15 @@ pub(crate) struct Reminded {
 }
 
 impl Reminded {
+    /// Earlier lines of rooms stand before her, too.
+    pub(crate) fn shows(&mut self, context: &BTreeMap<OwnedRoomId, Vec<ContextLine>>) {
+        let Some(seen) = &mut self.seen else { return };
+        for (room, lines) in context.iter().filter(|(_, lines)| !lines.is_empty()) {
+            let events = lines.iter().map(|line| line.event.clone());
+            seen.earlier.entry(room.clone()).or_default().extend(events);
+        }
+    }
+
     /// What the turn does to her memories, with what its reply keeps.
     pub(crate) fn with(self, keeps: Keeps) -> Remembering {
         let Keeps { remember, forget, show: _ } = keeps;

@@ -194,7 +194,8 @@ async fn context_lines(
             return None;
         }
         let sender_name = names.and_then(|names| names.get(&event.sender).cloned().flatten());
-        Some(ContextLine { sender: event.sender, sender_name, text: message.text, said: event.at })
+        let (event, sender, said) = (event.id, event.sender, event.at);
+        Some(ContextLine { event, sender, sender_name, text: message.text, said })
     });
     let lines: Vec<ContextLine> = lines.collect();
     lines[lines.len().saturating_sub(CONTEXT_LINES as usize)..].to_vec()

@@ -7,7 +7,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, QuestionForm, SeenForm};
 use super::table::{Table, key, number, parts};
 use super::tx::{Read, Tx};
-use super::{Answer, Remembering, Result, outbox, record};
+use super::{Answer, Remembering, Result, outbox, record, sessions};
 use crate::conversation::about_me::Question;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, PersonaId};
@@ -38,6 +38,20 @@ impl Worded {
 pub(super) fn seen<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Seen>> {
     let form = from.record::<SeenForm>(Table::Seen, persona.as_str().as_bytes())?;
     Ok(form.map(Seen::from))
+}
+
+/// Whose session was shown an event as said in a room before its mail.
+pub(super) fn shown<R: Read>(from: &R, event: &OwnedEventId, room: &OwnedRoomId) -> Result<Vec<PersonaId>> {
+    let mut personas = Vec::new();
+    for (key, seen) in from.records::<SeenForm>(Table::Seen, b"")? {
+        let seen = Seen::from(seen);
+        let persona = PersonaId(String::from_utf8_lossy(&key).into_owned());
+        let goes_on = sessions::session(from, &persona)?.is_some_and(|one| one.generation == seen.generation);
+        if goes_on && seen.earlier.get(room).is_some_and(|events| events.contains(event)) {
+            personas.push(persona);
+        }
+    }
+    Ok(personas)
 }
 
 /// Writes down what a turn did to her memories. Nothing is learned from mail of which some was taken back meanwhile, and

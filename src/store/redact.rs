@@ -10,7 +10,7 @@ use super::{Result, memories, outbox, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
-/// tainted. What was learned from it, and what is taken down of it, is forgotten. So it is where she said it herself.
+/// tainted; so is that of who was shown it as said before her mail. What was learned from it, and what is taken down of it, is forgotten. So it is where she said it herself.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.
@@ -42,6 +42,9 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
             sessions::taint(tx, &persona)?;
             inbox::deliver(tx, &persona, addressed(notice, label.lane))?;
         }
+    }
+    for persona in memories::shown(tx, redacts, &notice.room)? {
+        sessions::taint(tx, &persona)?;
     }
     match outbox::spoken(tx, redacts)? {
         Some((room, spoken)) if room == notice.room => {

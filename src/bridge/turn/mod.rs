@@ -190,6 +190,7 @@ impl Turns {
         let memories = self.reminded.memories.clone();
         let surroundings =
             speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, &turn).await?;
+        self.reminded.shows(&surroundings.context);
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
         self.sessions.feeds(&batch.deliveries, put);

@@ -164,7 +164,7 @@ prop_compose! {
     fn any_context()(
         sender in any_user(), sender_name in prop::option::of(text()), text in text(), said in any_time(),
     ) -> ContextLine {
-        ContextLine { sender, sender_name, text, said }
+        ContextLine { event: event("earlier"), sender, sender_name, text, said }
     }
 }
 

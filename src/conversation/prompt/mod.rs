@@ -98,6 +98,8 @@ pub struct Surroundings {
 /// A line of what was said before she was there, never mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextLine {
+    /// The event.
+    pub event: ruma::OwnedEventId,
     /// Who.
     pub sender: ruma::OwnedUserId,
     /// Display name.

@@ -168,6 +168,7 @@ fn a_direct_room() {
 #[test]
 fn context_comes_before_mail_and_is_no_mail() {
     let line = |sender: &str, text: &str| ContextLine {
+        event: event("earlier"),
         sender: user(sender),
         sender_name: None,
         text: text.into(),
@@ -352,6 +353,7 @@ fn rooms_are_told_apart() {
 fn context_keeps_the_newest_within_its_limits() {
     let shown = |texts: Vec<String>| {
         let context = texts.into_iter().map(|text| ContextLine {
+            event: event("earlier"),
             sender: user("bob"),
             sender_name: None,
             text,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::{OwnedUserId, UserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
 use super::recall::{Hand, Recalled};
 use crate::conversation::{Lane, Memory, MemoryNumber};
 
-/// The memories that a generation was shown, and the people it met.
+/// The memories and earlier messages that a generation was shown, and the people it met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Which generation; what was learned in it was worded there.
@@ -16,6 +16,8 @@ pub struct Seen {
     pub memories: BTreeSet<MemoryNumber>,
     /// Whose mail it has had in each lane; what may be recalled of somebody is another thing in another lane.
     pub people: BTreeMap<Lane, BTreeSet<OwnedUserId>>,
+    /// The messages of each room that it was shown as said before its mail.
+    pub earlier: BTreeMap<OwnedRoomId, BTreeSet<OwnedEventId>>,
 }
 
 impl Seen {

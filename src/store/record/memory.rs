@@ -139,13 +139,15 @@ pub(in crate::store) struct SeenForm {
     memories: BTreeSet<u64>,
     #[serde(default)]
     met: Vec<(LaneForm, BTreeSet<OwnedUserId>)>,
+    #[serde(default)]
+    earlier: BTreeMap<OwnedRoomId, BTreeSet<OwnedEventId>>,
 }
 
 impl From<Seen> for SeenForm {
     fn from(seen: Seen) -> Self {
         let memories = seen.memories.into_iter().map(|number| number.0).collect();
         let met = seen.people.into_iter().map(|(lane, people)| (LaneForm::from(&lane), people)).collect();
-        Self { generation: seen.generation, memories, met }
+        Self { generation: seen.generation, memories, met, earlier: seen.earlier }
     }
 }
 
@@ -153,6 +155,6 @@ impl From<SeenForm> for Seen {
     fn from(form: SeenForm) -> Self {
         let memories = form.memories.into_iter().map(MemoryNumber).collect();
         let people = form.met.into_iter().map(|(lane, people)| (lane.into(), people)).collect();
-        Self { generation: form.generation, memories, people }
+        Self { generation: form.generation, memories, people, earlier: form.earlier }
     }
 }

@@ -106,7 +106,7 @@ fn what_a_session_has_seen_is_kept() {
     let mut world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "one")]);
     let met = [(lane(), [user("alice")].into())].into();
-    let seen = Seen { generation: 3, memories: [MemoryNumber(4)].into(), people: met };
+    let seen = Seen { generation: 3, memories: [MemoryNumber(4)].into(), people: met, ..Seen::default() };
     end(&world, turn(1, &[1]), Remembering { seen: Some(seen.clone()), ..Remembering::default() });
     world.look(|store| {
         assert_eq!(store.seen(&eir()).unwrap(), Some(seen.clone()));

@@ -148,3 +148,31 @@ fn where_the_operator_has_her_session_go_on_she_is_told_that_her_message_was_tak
     assert!(!last.starts_with(SEAM), "{last}");
     counts(&[last], &[("(took back your message)", 1), ("4711", 0)]);
 }
+
+#[test]
+fn what_was_said_before_she_came_ends_her_session_too_where_it_stood_before_her_mail() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.default_register = Some(RegisterName("swarm".into()));
+        world.play(async |stage| {
+            let (swarm, old) = (stage.swarm().await, stage.alice().create_room("old"));
+            let slip = stage.alice().say(&old, "my key is 4711");
+            stage.alice().invite(&old, EIR);
+            stage.joins(&old, EIR).await;
+            stage.pass(50).await;
+            stage.alice().say(&old, "Eir, hello");
+            stage.said(&old, EIR, 1).await;
+            ask(stage, "here, too").await;
+            stage.alice().redact(&swarm, &slip);
+            ask(stage, "that was elsewhere").await;
+            stage.alice().redact(&old, &slip);
+            stage.calm().await;
+            ask(stage, "how are you").await;
+        });
+        let fed = world.fed("eir");
+        counts(&[fed[0].words.clone()], &[("my key is 4711", 1)]);
+        let seams: Vec<bool> = fed.iter().map(|fed| fed.words.starts_with(SEAM)).collect();
+        assert_eq!(seams, [false, false, false, true]);
+        counts(&fed[1..].iter().map(|fed| fed.words.clone()).collect::<Vec<_>>(), &[("4711", 0)]);
+    });
+}
