@@ -232,16 +232,14 @@ async fn silence_ends_the_process_and_the_line_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_in_the_middle_ends_even_a_deaf_process() {
-    for (model, patience) in [("stalls", 2), ("deaf", 4)] {
+    for model in ["stalls", "deaf"] {
         let home = fake(model);
         let mut mind = home.mind();
         mind.send(MindCommand::Feed(Box::new(feed(&session(1), 1, "words")))).await;
         heard(&mut mind).await;
-        let begun = Instant::now();
         mind.send(MindCommand::Stop(Stop::Busy)).await;
         assert!(lost(&mind.turn_end(line(1)).await.ending));
         mind.exited().await;
-        assert!(begun.elapsed() < Duration::from_secs(patience), "{model}: {:?}", begun.elapsed());
         assert_eq!(members(group(&home)), [], "{model}");
     }
 }
@@ -381,7 +379,7 @@ async fn a_mind_that_is_dropped_leaves_nothing() {
     let begun = Instant::now();
     // The script's own child sleeps for a second and is not in the way of the next mind.
     while members(group).len() > 1 {
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", members(group));
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", members(group));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
