@@ -258,9 +258,10 @@ fn problem_code(problem: &Problem) -> ExitCode {
 
 fn store_code(error: &StoreError) -> ExitCode {
     match error {
-        StoreError::Locked { .. } | StoreError::Owner { .. } | StoreError::Version { .. } => {
-            ExitCode::StoreRefused
-        }
+        StoreError::Locked { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Owner { .. }
+        | StoreError::Version { .. } => ExitCode::StoreRefused,
         StoreError::Corrupt { .. } | StoreError::Io(_) => ExitCode::StoreFailed,
     }
 }

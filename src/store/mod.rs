@@ -364,6 +364,12 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// Its folder is another user's: what is made by opening it would be ours, and closed to that user's bridge.
+    #[error("the store at {path} is another user's; do this as that user")]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It belongs to somebody else.
     #[error("the store at {path} belongs to {found}, not to {wanted}; set [store] path to another folder")]
     Owner {

@@ -1,7 +1,8 @@
 //! Opening: the folder, its lock, the engine, whose it is.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
@@ -49,6 +50,7 @@ impl Shared {
     /// Opens the store, making it where there is none.
     pub(super) fn open(config: &Config, opening: &Opening, durability: Durability) -> Result<Self> {
         let path = &config.path;
+        refuse_foreign(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| at(path, &error))?;
         let lock = lock(path)?;
         let folder = path.join(compact::FOLDER);
@@ -88,6 +90,15 @@ fn is_full(before: bool, free: u64, min: u64) -> bool {
     free < if before { min.saturating_mul(2) } else { min }
 }
 
+/// Refuses a folder that exists and is not of the user whom this process runs as.
+fn refuse_foreign(path: &Path) -> Result<()> {
+    let owner = |path: &Path| std::fs::metadata(path).map(|meta| meta.uid()).ok();
+    match (owner(path), owner(Path::new("/proc/self"))) {
+        (Some(theirs), Some(ours)) if theirs != ours => Err(StoreError::Foreign { path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
 fn at(path: &Path, error: &std::io::Error) -> StoreError {
     StoreError::Io(format!("{}: {error}", path.display()))
 }
@@ -109,12 +120,10 @@ fn lock(path: &Path) -> Result<File> {
 /// Opens sled, which panics at some kinds of damage. A thread of its own may hold its lock for a moment after a store
 /// that this process just let go of.
 pub(super) fn engine(folder: &Path) -> Result<sled::Db> {
-    let damaged = |reason: &str| {
-        let folder = folder.display();
-        StoreError::Io(format!(
-            "{folder} cannot be opened ({reason}); restore it from a backup or move it away"
-        ))
+    let closed = |reason: &str, remedy: &str| {
+        StoreError::Io(format!("{} cannot be opened ({reason}); {remedy}", folder.display()))
     };
+    let damaged = |reason: &str| closed(reason, "restore it from a backup or move it away");
     let mut tries = TRIES;
     loop {
         let path: PathBuf = folder.to_owned();
@@ -122,6 +131,9 @@ pub(super) fn engine(folder: &Path) -> Result<sled::Db> {
         match catch_unwind(open) {
             Ok(Ok(db)) => return Ok(db),
             Ok(Err(error)) if tries > 0 && is_lock(&error) => std::thread::sleep(PAUSE),
+            Ok(Err(sled::Error::Io(error))) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(closed(&error.to_string(), "let all of it be its bridge's user's again"));
+            }
             Ok(Err(error)) => return Err(damaged(&error.to_string())),
             Err(_) => return Err(damaged("its engine panicked")),
         }

@@ -275,6 +275,12 @@ fn store(path: &str, answer: StoreAnswer) -> Finding {
             error.to_string(),
             "each bridge has a store of its own",
         ),
+        StoreAnswer::Refused(error @ StoreError::Foreign { .. }, _) => Finding::fail(
+            LINE,
+            ExitCode::StoreRefused,
+            error.to_string(),
+            "ask the doctor as the user whom the bridge runs as",
+        ),
         StoreAnswer::Refused(error @ StoreError::Version { .. }, _) => {
             Finding::fail(LINE, ExitCode::StoreRefused, error.to_string(), "run the version that fits it")
         }

@@ -1,4 +1,4 @@
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use super::*;
 
@@ -22,6 +22,25 @@ fn a_second_owner_of_the_folder_is_refused() {
     assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
     drop(world.store.take());
     Store::open(&world.config(), opening()).unwrap();
+}
+
+#[test]
+fn another_users_folder_is_refused_and_left_alone() {
+    let mut world = World::new();
+    drop(world.store.take());
+    let mut config = world.config();
+    // Who may not give it away is not the user of the root folder either.
+    let is_root = chown(&config.path, Some(65_534), None).is_ok();
+    if !is_root {
+        config.path = "/".into();
+    }
+    let refused = Store::open(&config, opening()).unwrap_err();
+    assert!(matches!(refused, StoreError::Foreign { .. }), "{refused}");
+    assert!(refused.to_string().ends_with("is another user's; do this as that user"), "{refused}");
+    if is_root {
+        chown(&config.path, Some(0), None).unwrap();
+        world.reopen();
+    }
 }
 
 #[test]
