@@ -1,6 +1,6 @@
 //! A Persona's state: a JSON document about who she is now. The store has the truth; a change names what it was made from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{self, MapAccess, Visitor};
@@ -104,10 +104,11 @@ impl State {
     /// Whether it says the same, whatever its version, its spaces and the order of its members.
     pub fn says_as(&self, other: &Self) -> bool {
         let values = |state: &Self| {
+            // What JSON allows and no value holds (1e999, half a surrogate pair) is compared as it is written.
             let of = |(name, raw): &(String, Box<RawValue>)| {
-                Some((name.clone(), serde_json::from_str(raw.get()).ok()?))
+                (name.clone(), serde_json::from_str::<Value>(raw.get()).map_err(|_| raw.get().to_owned()))
             };
-            state.members.iter().filter_map(of).collect::<serde_json::Map<String, Value>>()
+            state.members.iter().map(of).collect::<BTreeMap<String, Result<Value, String>>>()
         };
         values(self) == values(other)
     }
@@ -239,5 +240,15 @@ mod tests {
             "no two versions have one name, also within a millisecond"
         );
         assert!(next.put(state(other), NOON).unwrap().is_none(), "it says the same already");
+    }
+
+    #[test]
+    fn what_no_value_can_hold_is_no_less_a_change() {
+        let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        for odd in ["1e999", "\"\\ud800\"", &deep] {
+            let with = state(&format!("{{\"mood\": \"calm\", \"odd\": {odd}}}"));
+            assert!(!with.says_as(&state("{\"mood\": \"calm\"}")), "{odd}");
+            assert!(with.says_as(&with.clone()), "{odd}");
+        }
     }
 }
