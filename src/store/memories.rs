@@ -7,7 +7,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, QuestionForm, SeenForm};
 use super::table::{Table, key, number, parts};
 use super::tx::{Read, Tx};
-use super::{Answer, Remembering, Result, outbox, record, sessions};
+use super::{Answer, Remembering, Result, inbox, outbox, record, sessions};
 use crate::conversation::about_me::Question;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, PersonaId};
@@ -86,9 +86,24 @@ pub(super) fn commit(
         }
     }
     match seen {
-        Some(seen) => tx.put(Table::Seen, persona.as_str().as_bytes(), &SeenForm::from(seen)),
+        Some(seen) => {
+            taint_if_taken_back(tx, persona, &seen)?;
+            tx.put(Table::Seen, persona.as_str().as_bytes(), &SeenForm::from(seen))
+        }
         None => Ok(()),
     }
+}
+
+/// An earlier message that she was shown may have been taken back while she thought.
+fn taint_if_taken_back(tx: &mut Tx<'_>, persona: &PersonaId, seen: &Seen) -> Result<()> {
+    for (room, events) in &seen.earlier {
+        for event in events {
+            if inbox::event(tx, event)?.redacted.contains_key(room) {
+                return sessions::taint(tx, persona);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether some of a turn's mail was taken back while she thought.

@@ -2,6 +2,8 @@
 //!
 //! Nothing of a lane is ever read for another one, and what is taken back goes at once.
 
+use std::collections::BTreeMap;
+
 use ruma::{OwnedEventId, OwnedRoomId, RoomId};
 
 use super::base::View;
@@ -46,7 +48,8 @@ fn cut(text: &str) -> String {
 
 /// Takes a turn down as the lane's newest; the oldest goes.
 pub(super) fn put(tx: &mut Tx<'_>, persona: &PersonaId, lane: &Lane, mut turn: PastForm) -> Result<()> {
-    turn.heard.drain(..turn.heard.len().saturating_sub(LINES));
+    let older = turn.heard.drain(..turn.heard.len().saturating_sub(LINES));
+    turn.beside = older.map(|line| (line.event, line.room)).collect();
     turn.said.truncate(LINES);
     let place = place(persona, lane);
     let before = tx.rows(Table::Transcript, &place)?;
@@ -79,12 +82,17 @@ pub(super) fn worded(
 ) -> Result<Worded> {
     let turns = tx.records::<PastForm>(Table::Transcript, &place(persona, &lane))?;
     let turns = turns.into_iter().map(|(_, turn)| turn).filter(|turn| turn.generation == generation);
-    let heard: Vec<HeardLineForm> = turns.flat_map(|turn| turn.heard).collect();
+    let (mut heard, mut sources) = (Vec::new(), BTreeMap::new());
+    for turn in turns {
+        sources.extend(turn.beside);
+        sources.extend(turn.heard.iter().map(|line| (line.event.clone(), line.room.clone())));
+        heard.extend(turn.heard);
+    }
     let is_intact = sessions::tainted(tx, persona)? != Some(generation);
     Ok(Worded {
         lane,
-        told_by: heard.iter().map(|line| line.sender.clone()).collect(),
-        sources: heard.into_iter().map(|line| (line.event, line.room)).collect(),
+        told_by: heard.into_iter().map(|line: HeardLineForm| line.sender).collect(),
+        sources,
         is_intact,
         generation,
         now,
@@ -99,9 +107,10 @@ pub(super) fn withdraw(
     events: &[OwnedEventId],
 ) -> Result<()> {
     for (place, mut turn) in tx.records::<PastForm>(Table::Transcript, &place(persona, &lane.into()))? {
-        let before = turn.heard.len();
+        let before = (turn.heard.len(), turn.beside.len());
         turn.heard.retain(|line| !events.contains(&line.event));
-        if turn.heard.len() < before {
+        turn.beside.retain(|(event, _)| !events.contains(event));
+        if (turn.heard.len(), turn.beside.len()) != before {
             turn.said.clear();
             tx.put(Table::Transcript, &place, &turn)?;
         }

@@ -74,8 +74,14 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
     if let Some(said) = said {
         let is_whole = !memories::was_taken_back(&taken);
         let said = said.into_iter().filter(|_| is_whole).map(transcript::said).collect();
-        let past =
-            PastForm { turn: Some(Id(turn.0)), generation: session.generation, at: now.0, heard, said };
+        let past = PastForm {
+            turn: Some(Id(turn.0)),
+            generation: session.generation,
+            at: now.0,
+            heard,
+            beside: Vec::new(),
+            said,
+        };
         transcript::put(tx, &persona, &open.lane, past)?;
     }
     let spoken = SpokenForm::new(&persona, &open.lane, turn);

@@ -16,6 +16,9 @@ pub(in crate::store) struct PastForm {
     pub(in crate::store) at: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) heard: Vec<HeardLineForm>,
+    /// The events of lines that are not taken down, with their rooms; she may have answered them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) beside: Vec<(OwnedEventId, OwnedRoomId)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) said: Vec<SaidLineForm>,
 }

@@ -114,6 +114,21 @@ fn what_a_session_has_seen_is_kept() {
     });
 }
 
+#[test]
+fn what_was_shown_as_said_before_taints_also_where_it_was_taken_back_while_she_thought() {
+    for (at, generation) in [("swarm", Some(3)), ("burn", None)] {
+        let world = World::new();
+        world.accept(vec![heard_by(&eir(), "a", "one")]);
+        let books = Books { session: Some(session(3)), ledger: Vec::new() };
+        block(world.store().write_turn(&eir(), turn(1, &[1]), books)).unwrap();
+        taken_back(&world, "r", "old", at);
+        let earlier = [(room("swarm"), [event("old")].into())].into();
+        let seen = Some(Seen { generation: 3, earlier, ..Seen::default() });
+        commit(&world, turn(1, &[1]).id, session(3), Remembering { seen, ..Remembering::default() });
+        assert_eq!(world.store().tainted(&eir()).unwrap(), generation, "{at}");
+    }
+}
+
 fn taken_back(world: &World, name: &str, redacts: &str, at: &str) {
     let notice = Delivery { kind: DeliveryKind::Redaction(event(redacts)), room: room(at), ..mail(name, "") };
     world.accept(vec![arrival(name, vec![Effect::Redact { redacts: event(redacts), notice }])]);

@@ -85,6 +85,17 @@ fn what_is_taken_back_goes_at_once_with_what_she_said_to_it() {
 }
 
 #[test]
+fn what_she_said_goes_too_where_what_is_taken_back_was_too_much_to_be_taken_down() {
+    let mut world = World::new();
+    let names: Vec<String> = (0..25).map(|number| format!("e{number}")).collect();
+    world.accept(names.iter().map(|name| heard_by(&eir(), name, name)).collect());
+    end(&world, lane(), &(1..=25).collect::<Vec<u64>>(), &["about your secret"], Millis(2_000));
+    assert_eq!(texts(world.store()).len(), 21);
+    world.accept(vec![redaction("r", "e0")]);
+    world.look(|store| assert_eq!(texts(store), names[5..]));
+}
+
+#[test]
 fn what_is_taken_back_while_she_thinks_is_not_taken_down() {
     let world = World::new();
     world.accept(vec![heard_by(&eir(), "a", "secret"), heard_by(&eir(), "b", "two")]);
