@@ -121,7 +121,7 @@ impl Sessions {
         moment: Moment,
         mail: &[Delivery],
     ) -> Result<Option<(Lane, Reason)>, BridgeError> {
-        if self.over.is_some() || self.current.as_ref().is_none_or(|it| it.account.unnoted.0.is_empty()) {
+        if self.is_spoilt() || self.current.as_ref().is_none_or(|it| it.account.unnoted.0.is_empty()) {
             return Ok(None);
         }
         let Some((Care::Flush, reason)) = self.ask(moment, added_by(mail))? else { return Ok(None) };
@@ -157,6 +157,7 @@ impl Sessions {
     fn look(&mut self, moment: Moment, closed: &'static str) -> Result<Care, BridgeError> {
         let Some((decided, reason)) = self.ask(moment, Added::default())? else { return Ok(Care::Keep) };
         match decided {
+            Care::Refresh if self.is_spoilt() => {}
             Care::Refresh => self.over = Some(reason),
             Care::Close => {}
             Care::Keep | Care::Ping | Care::Flush => return Ok(decided),

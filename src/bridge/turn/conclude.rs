@@ -73,7 +73,10 @@ impl Turns {
                 }
                 self.hold(turn, reason).await?;
             }
-            (Verdict::StopAsking { reason }, _) => return self.stop_asking(reason).await.map(Some),
+            (Verdict::StopAsking { reason }, _) => {
+                self.write(turn).await?;
+                return self.stop_asking(reason).await.map(Some);
+            }
         }
         Ok(None)
     }
