@@ -140,7 +140,11 @@ impl Order {
 
     /// Reads what [`Order::to_json`] made; none where it is something else.
     pub fn from_json(json: &Value) -> Option<Self> {
-        let persona = json["persona"].as_str().map(|id| PersonaId(id.to_owned()));
+        let persona = json.get("persona").filter(|id| !id.is_null());
+        let persona = match persona {
+            Some(id) => Some(PersonaId(id.as_str()?.to_owned())),
+            None => None,
+        };
         let order = json["order"].as_str()?;
         if order == RELEASE {
             let user = || OwnedUserId::try_from(json["user"].as_str()?).ok();
@@ -324,6 +328,7 @@ mod tests {
             json!({}),
             json!({ "order": "release", "persona": "eir" }),
             json!({ "order": "dance", "persona": "eir" }),
+            json!({ "order": "brake-hold", "persona": 5 }),
             json!({ "order": "keep" }),
             json!({ "order": "flush" }),
             json!({ "order": "list-memories", "memories": [] }),

@@ -40,7 +40,11 @@ pub fn question(event: &Event, bot: &UserId) -> Option<Question> {
         return None;
     }
     let text = message.text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
-    let wish = if text.contains("forget what you remember about me") {
+    let wish = if let Some((before, _)) = text.split_once("forget what you remember about me") {
+        let not = ["never", "not", "don't", "don’t", "dont"];
+        if before.split(' ').rev().find(|word| !word.is_empty()).is_some_and(|word| not.contains(&word)) {
+            return None;
+        }
         Wish::Forget
     } else if text.contains("what do you remember about me") {
         Wish::Tell
@@ -130,7 +134,8 @@ mod tests {
         assert_eq!(asked("What do you remember\nabout me?", &[]), Some((Wish::Tell, false)));
         assert_eq!(asked("bot: forget what you remember about me", &[bot]), Some((Wish::Forget, true)));
         assert_eq!(asked("@bot:hs.test what do you remember about me", &[]), Some((Wish::Tell, true)));
-        for other in ["what do you remember?", "remember me", ""] {
+        let never = "bot: please never  forget what you remember about me!";
+        for other in ["what do you remember?", "remember me", "", never] {
             assert_eq!(asked(other, &[bot]), None);
         }
     }
