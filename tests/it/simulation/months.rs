@@ -186,17 +186,23 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
         |usages: Vec<Value>| -> Usd { usages.iter().map(|usage| price.cost(&tokens(usage))).sum() };
     let (spent, answered) = (price_of(days.api.usages()), price_of(days.api.answered()));
     let simulated = simulated(&days.mails, &rows, &price);
-    // What the API took for a request whose answer never began is in no ledger.
-    let ratio = spent.dollars() / simulated.ours.cost.dollars();
+    // `simulate` knows of no kills: what the API took for requests that were cut off comes on top, and is in no ledger.
+    let [ratio, whole] = [answered, spent].map(|usd| usd.dollars() / simulated.ours.cost.dollars());
     let refreshes: u64 = simulated.ours.refreshes.values().sum();
     aloud(&format!(
-        "{} turns, {} requests, {} sessions ({} by simulate): {spent}, {ratio:.3} of simulate's; {booked} in the ledger",
+        "{} turns, {} requests, {} sessions ({} by simulate): {ratio:.3} of simulate's, {whole:.3} with what was cut off; {booked} in the ledger",
         days.mails.len(),
         days.api.requests().len(),
         begun,
         refreshes + 1
     ));
     assert!((0.95..=1.05).contains(&ratio), "{ratio}");
+    let faults = days.mails.iter().filter(|mail| mail.fault != Fault::None).count();
+    assert_eq!(
+        days.api.requests().len(),
+        days.mails.len() + faults,
+        "one more request for each fault, and no other"
+    );
     let in_ledger = booked.dollars() / answered.dollars();
     assert!((0.99..=1.01).contains(&in_ledger), "{booked} in the ledger, {answered} was answered");
 }
