@@ -64,7 +64,8 @@ while IFS= read -r line; do
     compacts-after-writing)
         heard
         answer >/dev/null
-        echo '{"type":"system","subtype":"compact_boundary"}' | tee -a "$file"
+        echo '{"type":"system","subtype":"compact_boundary"}' >> "$file"
+        echo '{"type":"system","subtype":"compact_boundary"}'
         silence ;;
     compacts-later) heard; answer; echo '{"type":"system","subtype":"compact_boundary"}' ;;
     compacts-once)
