@@ -102,7 +102,7 @@ fn belongs(delivery: &Delivery, lane: &Lane) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::conversation) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -119,7 +119,8 @@ mod tests {
         OwnedRoomId::try_from(format!("!{number}:hs.test")).unwrap()
     }
 
-    fn delivery(seq: u64, lane: Lane, room: OwnedRoomId) -> Delivery {
+    /// A plain delivery of this number.
+    pub(in crate::conversation) fn delivery(seq: u64, lane: Lane, room: OwnedRoomId) -> Delivery {
         Delivery {
             seq,
             lane,

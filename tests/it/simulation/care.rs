@@ -20,7 +20,7 @@ use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
 
 /// How the words of a session begin that is not her first.
-const SEAM: &str = "# your next session begins here";
+pub(super) const SEAM: &str = "# your next session begins here";
 /// The first prompt of a session, and the part of it that sessions share, in tokens.
 const FIRST: u64 = 6_000;
 const SHARED: u64 = 3_800;
@@ -32,19 +32,10 @@ const TURN: u64 = 600;
 /// How long the cache keeps what was not used, and a little more.
 pub(super) const COLD: u64 = 310_000;
 
-/// One more message to Eir in the swarm, answered.
-pub(super) async fn talk(stage: &Stage, words: &str) {
-    let swarm = stage.swarm().await;
-    let before = stage.home.bodies(&swarm, EIR).len();
-    stage.alice().say(&swarm, &format!("Eir, {words}"));
-    stage.said(&swarm, EIR, before + 1).await;
-    stage.calm().await;
-}
-
 /// So many messages, one after the other.
 pub(super) async fn chat(stage: &Stage, turns: usize) {
     for turn in 0..turns {
-        talk(stage, &format!("number-{turn};")).await;
+        stage.ask(&format!("number-{turn};")).await;
     }
 }
 
@@ -114,7 +105,7 @@ fn a_session_is_followed_by_the_next_when_its_rent_has_reached_the_price_of_that
     let mut world = counted(200_000);
     let ((), log) = logged(|| {
         world.play(async |stage| {
-            talk(stage, "hello").await;
+            stage.ask("hello").await;
             // By the second session it is measured how much of one the next finds in the cache.
             stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
             chat(stage, 25).await;
@@ -134,7 +125,7 @@ fn a_session_is_followed_by_the_next_when_its_rent_has_reached_the_price_of_that
 fn an_operators_keep_holds_the_rent_off() {
     let mut world = counted(200_000);
     world.play(async |stage| {
-        talk(stage, "hello").await;
+        stage.ask("hello").await;
         let (_, answer) = stage.order(&json!({ "order": "keep", "persona": "eir" })).await;
         assert_eq!(answer["follows"], "session 1 of eir goes on for as long as it can");
         chat(stage, 29).await;
@@ -146,7 +137,7 @@ fn an_operators_keep_holds_the_rent_off() {
 fn an_operators_keep_takes_back_what_was_decided_at_the_end_of_the_last_turn() {
     let mut world = counted(200_000);
     world.play(async |stage| {
-        talk(stage, "hello").await;
+        stage.ask("hello").await;
         stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
         // Enough for the rent, as another scene shows.
         chat(stage, 10).await;
@@ -162,9 +153,9 @@ fn a_cold_session_is_not_written_again() {
     world.play(async |stage| {
         chat(stage, 2).await;
         stage.pass(COLD).await;
-        talk(stage, "back").await;
+        stage.ask("back").await;
         stage.pass(COLD / 2).await;
-        talk(stage, "still here").await;
+        stage.ask("still here").await;
     });
     assert_eq!(seams(&world), [3]);
     assert_eq!(refreshes(&world), [("cold".to_owned(), 1)]);
@@ -176,7 +167,7 @@ fn every_eight_minutes(keep_warm: KeepWarm) -> (World, usize) {
     world.config.care.keep_warm = keep_warm;
     world.play(async |stage| {
         for number in 0..8 {
-            talk(stage, &format!("number-{number};")).await;
+            stage.ask(&format!("number-{number};")).await;
             stage.pass(480_000).await;
         }
     });
@@ -208,10 +199,10 @@ fn pings_for(prompt: u64) -> usize {
     let mut world = counted_as(200_000, [prompt, 100, 0]);
     world.config.care.keep_warm = KeepWarm::Auto;
     world.play(async |stage| {
-        talk(stage, "number-8;").await;
+        stage.ask("number-8;").await;
         stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
         for number in 0..8 {
-            talk(stage, &format!("number-{number};")).await;
+            stage.ask(&format!("number-{number};")).await;
             stage.pass(480_000).await;
         }
     });
@@ -295,7 +286,7 @@ fn one_long_message_that_is_too_long_by_itself_is_shown_in_part_and_answered() {
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, &format!("Eir, a book: {}", "word ".repeat(1_400)));
         stage.said(&swarm, EIR, 1).await;
-        talk(stage, "and something short").await;
+        stage.ask("and something short").await;
         counts(&stage.told(), &[("held", 0), ("session 3: the prompt is too long", 1)]);
     });
     assert_eq!(refreshes(&world), [("too-long".to_owned(), 2)], "the ledger has names, no sentences");
@@ -343,7 +334,7 @@ fn another_version_after(deaths: [Outcome; 3]) -> World {
     let mut world = World::new(Flavour::Synapse);
     world.stumbles([Outcome::Usual].into_iter().chain(deaths));
     world.play(async |stage| {
-        talk(stage, "one;").await;
+        stage.ask("one;").await;
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, "Eir, two;");
         stage.until("she was asked three times", || stage.thoughts("eir") == 4).await;
@@ -353,7 +344,7 @@ fn another_version_after(deaths: [Outcome; 3]) -> World {
     world.play(async |stage| {
         let swarm = stage.swarm().await;
         stage.said(&swarm, EIR, 2).await;
-        talk(stage, "three;").await;
+        stage.ask("three;").await;
         counts(&stage.home.bodies(&swarm, EIR), &[("two;", 1), ("three;", 1)]);
     });
     counts(&world.told(), &[("Eir begins session 2: cli-version", 1), ("begins session", 1)]);
@@ -380,13 +371,13 @@ fn another_claude_that_comes_while_the_bridge_runs_begins_the_next_session_too()
     world.stumbles([Outcome::Usual, Outcome::OfVersion("another".into())]);
     world.play(async |stage| {
         for words in ["one;", "two;", "three;"] {
-            talk(stage, words).await;
+            stage.ask(words).await;
         }
     });
     assert_eq!(seams(&world), [3]);
     assert!(world.fed("eir")[2].words.contains("two;"), "{}", world.fed("eir")[2].words);
     world.config.mind_version = "another".into();
-    world.play(async |stage| talk(stage, "four;").await);
+    world.play(async |stage| stage.ask("four;").await);
     counts(&world.told(), &[("Eir begins session 2: cli-version", 1), ("begins session", 1)]);
     assert_eq!(refreshes(&world), [("cli-version".to_owned(), 1)]);
 }
@@ -395,14 +386,14 @@ fn another_claude_that_comes_while_the_bridge_runs_begins_the_next_session_too()
 fn an_operators_refresh_begins_the_next_session_with_the_next_mail_and_once() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
-        talk(stage, "one").await;
+        stage.ask("one").await;
         let (status, answer) = stage.order(&json!({ "order": "refresh", "persona": "eir" })).await;
         assert_eq!((status, &answer["follows"]), (200, &json!("the next mail begins session 2 of eir")));
         stage.calm().await;
         counts(&stage.told(), &[("begins session", 0)]);
-        talk(stage, "two").await;
+        stage.ask("two").await;
         counts(&stage.told(), &[("Eir begins session 2: operator", 1)]);
-        talk(stage, "three").await;
+        stage.ask("three").await;
         counts(&stage.told(), &[("begins session", 1)]);
         let (status, answer) = stage.order(&json!({ "order": "refresh", "persona": "loki" })).await;
         assert_eq!(status, 409, "{answer}");
@@ -413,12 +404,12 @@ fn an_operators_refresh_begins_the_next_session_with_the_next_mail_and_once() {
 #[test]
 fn an_order_given_while_the_bridge_is_away_is_carried_out_when_it_is_back() {
     let mut world = World::new(Flavour::Synapse);
-    world.play(async |stage| talk(stage, "one").await);
+    world.play(async |stage| stage.ask("one").await);
     let order = Order::Session { persona: PersonaId("eir".into()), word: Word::Refresh };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let follows = runtime.block_on(carry_out(&world.store(), &order, Millis(0))).expect("the store takes it");
     assert_eq!(follows, "the next mail begins session 2 of eir");
-    world.play(async |stage| talk(stage, "two").await);
+    world.play(async |stage| stage.ask("two").await);
     counts(&world.told(), &[("Eir begins session 2: operator", 1)]);
 }
 
@@ -427,7 +418,7 @@ fn taken_back(on_redaction: OnRedaction) -> Vec<usize> {
     let mut world = counted(200_000);
     world.config.care.on_redaction = on_redaction;
     world.play(async |stage| {
-        talk(stage, "hello").await;
+        stage.ask("hello").await;
         let swarm = stage.swarm().await;
         let slip = stage.alice().say(&swarm, "Eir, my key is 4711");
         stage.said(&swarm, EIR, 2).await;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use persona_bridge::bridge::orders::{Lever, Order};
+use persona_bridge::bridge::orders::Lever;
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ledger;
 use persona_bridge::persona::{Ending, RequestUsage, Usage};
 
-use super::care::{COLD, chat, counted, refreshes, seams, talk};
+use super::care::{COLD, chat, counted, refreshes, seams};
 use super::log::logged;
 use super::stage::{EIR, Stage, counts};
 use super::world::{World, usual};
@@ -35,21 +35,15 @@ fn limited() -> Outcome {
     Outcome::Ends(Ending::Transient { reason: "plan limit".into(), retry_after })
 }
 
-async fn brake(stage: &Stage, lever: Lever) {
-    let order = Order::Brake { lever, persona: None };
-    let (status, answer) = stage.order(&order.to_json()).await;
-    assert_eq!(status, 200, "{answer}");
-}
-
 /// Two turns, then one that is held by the brake after so many deaths until the cache has forgotten her session.
 async fn held_until_cold(stage: &Stage) {
     chat(stage, 2).await;
     stage.alice().say(&stage.swarm().await, "Eir, late;");
     stage.until("she died three times", || stage.thoughts("eir") == 5).await;
     stage.pass(500).await;
-    brake(stage, Lever::Hold).await;
+    stage.brake(Lever::Hold).await;
     stage.pass(COLD).await;
-    brake(stage, Lever::Release).await;
+    stage.brake(Lever::Release).await;
     stage.said(&stage.swarm().await, EIR, 3).await;
     stage.calm().await;
 }
@@ -87,7 +81,7 @@ fn what_the_old_file_answers_is_taken_from_it_before_the_next_session_begins() {
     world.play(async |stage| {
         held_until_cold(stage).await;
         assert_eq!(stage.thoughts("eir"), 5, "what was answered is not asked again");
-        talk(stage, "four;").await;
+        stage.ask("four;").await;
     });
     assert_eq!(seams(&world), [6]);
     counts(&world.told(), &[("Eir begins session 2: cold", 1), ("begins session", 1)]);
@@ -119,10 +113,10 @@ fn a_session_that_was_just_used_and_is_not_in_the_cache_is_an_alarm_once_a_turn_
         _ => missed(6_700, Outcome::Usual),
     });
     let ((), log) = logged(|| {
-        world.play(async |stage| talk(stage, "one;").await);
+        world.play(async |stage| stage.ask("one;").await);
         // It is resumed as it was begun, so this is no cause.
         world.config.personas[0].doctrine.push("Be brave.".into());
-        world.play(async |stage| talk(stage, "two;").await);
+        world.play(async |stage| stage.ask("two;").await);
     });
     let told = "eir: the prompt cache held 0 of 6000 tokens of session 1, which was just used; the likely cause: API side";
     counts(&world.told(), &[(told, 1), ("the prompt cache held", 1)]);

@@ -68,29 +68,15 @@ fn noting() -> World {
     world(answers(&says("unheard", &[task("the kettle is on")])))
 }
 
-/// One more message to Eir in the swarm, answered.
-async fn talk(stage: &Stage, words: &str) {
-    let swarm = stage.swarm().await;
-    let before = stage.home.bodies(&swarm, EIR).len();
-    stage.alice().say(&swarm, &format!("Eir, {words}"));
-    stage.said(&swarm, EIR, before + 1).await;
-    stage.calm().await;
-}
-
 /// She promises something, and talks on.
 async fn promise(stage: &Stage) {
-    talk(stage, "promise me tea").await;
-    talk(stage, "hello").await;
+    stage.ask("promise me tea").await;
+    stage.ask("hello").await;
 }
 
 async fn order(stage: &Stage, word: Word) {
     let order = Order::Session { persona: PersonaId("eir".into()), word };
     let (status, answer) = stage.order(&order.to_json()).await;
-    assert_eq!(status, 200, "{answer}");
-}
-
-async fn brake(stage: &Stage, lever: Lever) {
-    let (status, answer) = stage.order(&Order::Brake { lever, persona: None }.to_json()).await;
     assert_eq!(status, 200, "{answer}");
 }
 
@@ -113,7 +99,7 @@ fn what_she_notes_when_she_is_asked_stands_before_her_in_the_next_session_and_no
         promise(stage).await;
         order(stage, Word::Refresh).await;
         stage.calm().await;
-        talk(stage, "are you there?").await;
+        stage.ask("are you there?").await;
     });
     assert_eq!(asked(&world), [3]);
     let fed = world.fed("eir");
@@ -147,7 +133,7 @@ fn before_the_cache_forgets_she_is_asked_once() {
     world.play(async |stage| {
         promise(stage).await;
         stage.pass(3 * COLD).await;
-        talk(stage, "back").await;
+        stage.ask("back").await;
     });
     assert_eq!(asked(&world), [3]);
     counts(&world.told(), &[("Eir begins session 2: cold", 1)]);
@@ -163,18 +149,18 @@ fn she_is_not_asked_in_vain_nor_in_a_cold_session_nor_where_the_operator_does_no
         world.config.transcript_keep = Duration::from_secs(keep);
         world.play(async |stage| {
             for words in talks {
-                talk(stage, words).await;
+                stage.ask(words).await;
             }
         });
         world.config.care.flush = flush;
         world.play(async |stage| {
             stage.swarm().await;
-            brake(stage, Lever::Hold).await;
+            stage.brake(Lever::Hold).await;
             stage.pass(before).await;
             order(stage, Word::Refresh).await;
-            brake(stage, Lever::Release).await;
+            stage.brake(Lever::Release).await;
             stage.calm().await;
-            talk(stage, "back").await;
+            stage.ask("back").await;
         });
         counts(&world.told(), &[("Eir begins session 2", 1)]);
         asked(&world).len()
@@ -193,11 +179,11 @@ fn an_operators_flush_is_done_once_by_hand_and_the_session_goes_on() {
     let mut world = noting();
     world.config.care.flush = Flushing::Off;
     world.play(async |stage| {
-        talk(stage, "hello").await;
+        stage.ask("hello").await;
         order(stage, Word::Flush).await;
         stage.calm().await;
-        talk(stage, "hello").await;
-        talk(stage, "hello").await;
+        stage.ask("hello").await;
+        stage.ask("hello").await;
     });
     assert_eq!((asked(&world), memories(&world)), (vec![2], vec!["the kettle is on".to_owned()]));
     counts(&world.told(), &[("begins session", 0)]);
@@ -239,8 +225,8 @@ fn whatever_becomes_of_it_mail_goes_on() {
             promise(stage).await;
             order(stage, Word::Refresh).await;
             stage.calm().await;
-            talk(stage, "are you there?").await;
-            talk(stage, "and now?").await;
+            stage.ask("are you there?").await;
+            stage.ask("and now?").await;
         });
         assert_eq!(asked(&world), [3]);
         counts(&world.told(), &[("Eir begins session", 1), ("held", 0)]);
@@ -252,11 +238,11 @@ fn neither_the_brake_nor_the_budget_lets_a_flush_through() {
     let mut world = noting();
     world.play(async |stage| {
         promise(stage).await;
-        brake(stage, Lever::Hold).await;
+        stage.brake(Lever::Hold).await;
         order(stage, Word::Refresh).await;
         stage.calm().await;
         assert!(!stage.words("eir").contains(ASKED));
-        brake(stage, Lever::Release).await;
+        stage.brake(Lever::Release).await;
         stage.calm().await;
     });
     assert_eq!(asked(&world), [3]);
@@ -283,11 +269,11 @@ fn a_flush_that_was_stopped_goes_on_in_a_warm_session_and_is_given_up_in_a_cold_
             promise(stage).await;
             order(stage, Word::Refresh).await;
             stage.until("she is asked", || stage.words("eir").contains(ASKED)).await;
-            brake(stage, Lever::Hold).await;
+            stage.brake(Lever::Hold).await;
             stage.pass(held).await;
-            brake(stage, Lever::Release).await;
+            stage.brake(Lever::Release).await;
             stage.pass(2_000).await;
-            talk(stage, "are you there?").await;
+            stage.ask("are you there?").await;
         });
         assert_eq!(asked(&world).len(), times);
         assert_eq!(memories(&world).len(), times);

@@ -27,14 +27,6 @@ fn weighed(weight: &Arc<AtomicU64>) -> World {
     world
 }
 
-async fn talk(stage: &Stage) {
-    let swarm = stage.swarm().await;
-    let before = stage.home.bodies(&swarm, EIR).len();
-    stage.alice().say(&swarm, "Eir, hello");
-    stage.said(&swarm, EIR, before + 1).await;
-    stage.calm().await;
-}
-
 /// Whether Eir's mind lives.
 async fn lives(stage: &Stage) -> bool {
     stage.stats().await["minds"].get("eir").is_some()
@@ -45,7 +37,7 @@ fn an_idle_child_that_has_grown_too_large_is_closed_and_its_session_goes_on() {
     let weight = Arc::new(AtomicU64::new(MOST));
     let mut world = weighed(&weight);
     world.play(async |stage| {
-        talk(stage).await;
+        stage.ask("hello").await;
         assert!(lives(stage).await, "it is not too large after the turn");
         weight.store(MOST + 1, Ordering::Relaxed);
         stage.pass(KEPT / 2).await;
@@ -53,7 +45,7 @@ fn an_idle_child_that_has_grown_too_large_is_closed_and_its_session_goes_on() {
         stage.pass(KEPT / 2).await;
         assert!(!lives(stage).await);
         weight.store(MOST, Ordering::Relaxed);
-        talk(stage).await;
+        stage.ask("hello").await;
         assert!(lives(stage).await);
     });
     assert_eq!(world.records("eir"), (1, 0), "the same session");
@@ -64,7 +56,7 @@ fn an_idle_child_is_looked_at_for_as_long_as_it_lives() {
     let weight = Arc::new(AtomicU64::new(MOST));
     let mut world = weighed(&weight);
     world.play(async |stage| {
-        talk(stage).await;
+        stage.ask("hello").await;
         stage.pass(20 * KEPT).await;
         assert!(lives(stage).await, "it has not grown");
         weight.store(MOST + 1, Ordering::Relaxed);
@@ -77,7 +69,7 @@ fn an_idle_child_is_looked_at_for_as_long_as_it_lives() {
 fn an_idle_child_that_has_heard_what_was_taken_back_is_closed_and_the_next_mail_begins_the_next_session() {
     let mut world = weighed(&Arc::new(AtomicU64::new(MOST)));
     world.play(async |stage| {
-        talk(stage).await;
+        stage.ask("hello").await;
         let swarm = stage.swarm().await;
         let slip = stage.alice().say(&swarm, "Eir, my key is 4711");
         stage.said(&swarm, EIR, 2).await;
@@ -87,7 +79,7 @@ fn an_idle_child_that_has_heard_what_was_taken_back_is_closed_and_the_next_mail_
         stage.pass(KEPT).await;
         assert!(!lives(stage).await, "it is of no more use");
         assert_eq!(stage.told().iter().filter(|told| told.contains("begins session")).count(), 0);
-        talk(stage).await;
+        stage.ask("hello").await;
         assert_eq!(stage.told().iter().filter(|told| told.contains("session 2: tainted")).count(), 1);
     });
 }

@@ -10,10 +10,10 @@ use persona_bridge::cli::CliError;
 use persona_bridge::conversation::{Persona, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::operate::ExitCode;
-use persona_bridge::persona::{Places, Usage};
+use persona_bridge::persona::{Ending, Places, Usage};
 use serde_json::json;
 
-use super::stage::{BRAGE, EIR, counts, on_both, swarm};
+use super::stage::{BRAGE, EIR, Stage, counts, on_both, swarm};
 use super::world::{World, usual};
 use crate::fake::homeserver::{Fault, Flavour};
 
@@ -127,22 +127,31 @@ fn a_mind_that_takes_too_much_memory_is_closed_after_its_turn_and_her_session_go
     assert_eq!(world.records("eir"), (1, 0), "one session all the time");
 }
 
-#[test]
-fn a_turn_that_waits_holds_no_place() {
+/// Eir and Brage share one place, and the first of them to think ends so.
+fn one_place(first: Outcome) -> World {
     let mut world = World::new(Flavour::Synapse);
     world.config.places.most = 1;
-    let limited = persona_bridge::persona::Ending::Transient {
-        reason: "plan limit".into(),
-        retry_after: Some(Duration::from_secs(3_600)),
-    };
-    world.stumbles([Outcome::Ends(limited)]);
+    world.stumbles([first]);
+    world
+}
+
+/// Eir is asked, and then Brage answers in her place.
+async fn makes_room(stage: &Stage) -> String {
+    let swarm = stage.swarm().await;
+    stage.alice().say(&swarm, "Eir, first");
+    stage.until("she was asked", || stage.thoughts("eir") == 1).await;
+    stage.pass(100).await;
+    stage.alice().say(&swarm, "Brage, second");
+    stage.said(&swarm, BRAGE, 1).await;
+    swarm
+}
+
+#[test]
+fn a_turn_that_waits_holds_no_place() {
+    let (reason, retry_after) = ("plan limit".into(), Some(Duration::from_secs(3_600)));
+    let mut world = one_place(Outcome::Ends(Ending::Transient { reason, retry_after }));
     world.play(async |stage| {
-        let swarm = stage.swarm().await;
-        stage.alice().say(&swarm, "Eir, first");
-        stage.until("she was asked", || stage.thoughts("eir") == 1).await;
-        stage.pass(100).await;
-        stage.alice().say(&swarm, "Brage, second");
-        stage.said(&swarm, BRAGE, 1).await;
+        let swarm = makes_room(stage).await;
         stage.pass(3_700_000).await;
         counts(&stage.home.bodies(&swarm, EIR), &[("first", 1)]);
     });
@@ -150,25 +159,13 @@ fn a_turn_that_waits_holds_no_place() {
 
 #[test]
 fn a_turn_that_is_held_holds_no_place() {
-    let mut world = World::new(Flavour::Synapse);
-    world.config.places.most = 1;
-    let refused = persona_bridge::persona::Ending::Refused { reason: "401".into() };
-    world.stumbles([Outcome::Ends(refused)]);
-    world.play(async |stage| {
-        let swarm = stage.swarm().await;
-        stage.alice().say(&swarm, "Eir, first");
-        stage.until("she was asked", || stage.thoughts("eir") == 1).await;
-        stage.pass(100).await;
-        stage.alice().say(&swarm, "Brage, second");
-        stage.said(&swarm, BRAGE, 1).await;
-    });
+    let mut world = one_place(Outcome::Ends(Ending::Refused { reason: "401".into() }));
+    world.play(async |stage| drop(makes_room(stage).await));
 }
 
 #[test]
 fn a_turn_that_the_brake_has_ended_holds_no_place() {
-    let mut world = World::new(Flavour::Synapse);
-    world.config.places.most = 1;
-    world.stumbles([Outcome::Stalls]);
+    let mut world = one_place(Outcome::Stalls);
     world.play(async |stage| {
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, "Eir, first");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use persona_bridge::mind::scripted::Outcome;
 use persona_bridge::persona::Ending;
 
-use super::stage::{EIR, Stage, counts};
+use super::stage::{EIR, counts};
 use super::world::{Fed, World};
 use crate::fake::homeserver::Flavour;
 
@@ -24,25 +24,17 @@ fn past(world: &World) -> Vec<String> {
     world.fed("eir").iter().map(|fed| split(fed).0.to_owned()).collect()
 }
 
-async fn ask(stage: &Stage, words: &str) {
-    let swarm = stage.swarm().await;
-    let before = stage.home.bodies(&swarm, EIR).len();
-    stage.alice().say(&swarm, &format!("Eir, {words}"));
-    stage.said(&swarm, EIR, before + 1).await;
-    stage.calm().await;
-}
-
 #[test]
 fn where_the_file_is_gone_the_next_session_is_told_what_was_said_once_and_as_past() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
-        ask(stage, "please water the-plants").await;
-        ask(stage, "and close the-door").await;
+        stage.ask("please water the-plants").await;
+        stage.ask("and close the-door").await;
     });
     world.delete_minds();
     world.play(async |stage| {
-        ask(stage, "good morning").await;
-        ask(stage, "how are you").await;
+        stage.ask("good morning").await;
+        stage.ask("how are you").await;
         let swarm = stage.swarm().await;
         let answers = stage.home.bodies(&swarm, EIR);
         counts(&answers, &[("the-plants", 1), ("the-door", 1), ("good morning", 1), ("how are you", 1)]);
@@ -70,10 +62,10 @@ fn refused_twice_she_goes_on_in_a_session_that_is_told_so_and_not_in_one_that_ch
     let refused = || Outcome::Ends(Ending::Final { reason: "refusal".into() });
     world.stumbles([Outcome::Usual, refused(), refused()]);
     world.play(async |stage| {
-        ask(stage, "the-first").await;
-        ask(stage, "the-second").await;
+        stage.ask("the-first").await;
+        stage.ask("the-second").await;
         stage.order(&serde_json::json!({ "order": "refresh", "persona": "eir" })).await;
-        ask(stage, "the-third").await;
+        stage.ask("the-third").await;
     });
     let told = past(&world);
     let told: Vec<&String> = told.iter().filter(|told| !told.is_empty()).collect();
@@ -91,11 +83,11 @@ fn a_record_that_itself_is_refused_holds_up_no_later_mail() {
         persona_bridge::mind::scripted::Scripted { outcome, ..super::world::usual() }
     });
     world.play(async |stage| {
-        ask(stage, "the-first").await;
+        stage.ask("the-first").await;
         let swarm = stage.swarm().await;
         stage.alice().say(&swarm, "Eir, the-bad");
         stage.until("it is held", || stage.told().iter().any(|told| told.contains("are held"))).await;
-        ask(stage, "the-good").await;
+        stage.ask("the-good").await;
     });
     assert_eq!(world.store().counts().held, 1);
 }
@@ -104,7 +96,7 @@ fn a_record_that_itself_is_refused_holds_up_no_later_mail() {
 fn what_was_said_in_a_direct_room_is_told_in_that_room_alone() {
     let mut world = World::new(Flavour::Synapse);
     let dm = world.play(async |stage| {
-        ask(stage, "the-public").await;
+        stage.ask("the-public").await;
         let dm = stage.dm(&stage.alice(), EIR).await;
         stage.alice().say(&dm, "the-secret");
         stage.said(&dm, EIR, 1).await;
@@ -116,7 +108,7 @@ fn what_was_said_in_a_direct_room_is_told_in_that_room_alone() {
     });
     world.delete_minds();
     world.play(async |stage| {
-        ask(stage, "in-the-swarm").await;
+        stage.ask("in-the-swarm").await;
         stage.alice().say(&dm, "in-private");
         stage.said(&dm, EIR, 2).await;
     });
@@ -132,19 +124,19 @@ fn what_was_said_in_a_direct_room_is_told_in_that_room_alone() {
 fn what_was_taken_back_is_not_told_nor_what_is_older_than_is_kept() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
-        ask(stage, "the-old").await;
+        stage.ask("the-old").await;
         stage.pass(40_000).await;
         let swarm = stage.swarm().await;
         let slip = stage.alice().say(&swarm, "Eir, the-slip");
         stage.said(&swarm, EIR, 2).await;
-        ask(stage, "the-new").await;
+        stage.ask("the-new").await;
         stage.alice().redact(&swarm, &slip);
         stage.calm().await;
     });
     world.delete_minds();
     world.config.care.on_redaction = persona_bridge::persona::session::care::OnRedaction::Note;
     world.config.transcript_keep = Duration::from_secs(30);
-    world.play(async |stage| ask(stage, "hello").await);
+    world.play(async |stage| stage.ask("hello").await);
     let told = past(&world).pop().expect("she was fed");
     counts(&[told], &[("the-new", 2), ("the-slip", 0), ("the-old", 0)]);
 }
@@ -153,9 +145,9 @@ fn what_was_taken_back_is_not_told_nor_what_is_older_than_is_kept() {
 fn nothing_is_taken_down_where_the_operator_does_not_want_it() {
     let mut world = World::new(Flavour::Synapse);
     world.config.transcript_keep = Duration::ZERO;
-    world.play(async |stage| ask(stage, "the-first").await);
+    world.play(async |stage| stage.ask("the-first").await);
     world.delete_minds();
     world.config.transcript_keep = Duration::from_secs(7 * 24 * 3600);
-    world.play(async |stage| ask(stage, "the-second").await);
+    world.play(async |stage| stage.ask("the-second").await);
     assert_eq!(past(&world).concat(), "");
 }

@@ -4,13 +4,13 @@ use persona_bridge::conversation::PersonaId;
 use persona_bridge::persona::session::{Account, Session};
 use persona_bridge::store::Books;
 
-use super::care::{COLD, counted, refreshes, seams, talk};
+use super::care::{COLD, counted, refreshes, seams};
 use super::stage::counts;
 
 #[test]
 fn it_lives_on_and_is_followed_by_the_next_where_that_is_cheap() {
     let mut world = counted(200_000);
-    world.play(async |stage| talk(stage, "one").await);
+    world.play(async |stage| stage.ask("one").await);
     // Its reply schema was another, and nothing was counted of it.
     let (eir, store) = (PersonaId("eir".into()), world.store());
     let session = store.standing(&eir).expect("it is read").1.expect("there is one");
@@ -21,12 +21,12 @@ fn it_lives_on_and_is_followed_by_the_next_where_that_is_cheap() {
     runtime.block_on(store.book(&eir, books)).expect("it is written");
     drop(store);
     world.play(async |stage| {
-        talk(stage, "two").await;
-        talk(stage, "three").await;
+        stage.ask("two").await;
+        stage.ask("three").await;
         counts(&stage.told(), &[("begins session", 0)]);
         stage.pass(COLD).await;
-        talk(stage, "four").await;
-        talk(stage, "five").await;
+        stage.ask("four").await;
+        stage.ask("five").await;
     });
     assert_eq!(seams(&world), [4]);
     assert_eq!(refreshes(&world), [("stale".to_owned(), 1)]);

@@ -11,7 +11,7 @@ use persona_bridge::persona::session::Usd;
 use persona_bridge::persona::session::care::KeepWarm;
 use persona_bridge::persona::{Budget, Ending};
 
-use super::care::{counted, talk};
+use super::care::counted;
 use super::stage::Stage;
 use super::world::{World, usual};
 
@@ -35,10 +35,10 @@ fn warm_world() -> World {
 fn pinged_after(mut world: World, happens: impl AsyncFnOnce(&Stage)) -> usize {
     world.play(async |stage| {
         for number in 0..6 {
-            talk(stage, &format!("number-{number};")).await;
+            stage.ask(&format!("number-{number};")).await;
             stage.pass(GAP).await;
         }
-        talk(stage, "the-last;").await;
+        stage.ask("the-last;").await;
         let before = pings(stage);
         assert!(before > 0, "it pays");
         happens(stage).await;

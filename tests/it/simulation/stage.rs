@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use persona_bridge::bridge::clock::Clock;
+use persona_bridge::bridge::orders::{Lever, Order};
 use serde_json::Value;
 
 use super::world::FedLog;
@@ -113,6 +114,21 @@ impl Stage {
         let bodies = || self.home.bodies(room, who);
         self.until(&format!("{who} says {count} in {room}"), || bodies().len() >= count).await;
         bodies()
+    }
+
+    /// Alice says something to Eir in the swarm; her answer is waited for, and what follows from it.
+    pub(crate) async fn ask(&self, words: &str) {
+        let swarm = self.swarm().await;
+        let before = self.home.bodies(&swarm, EIR).len();
+        self.alice().say(&swarm, &format!("Eir, {words}"));
+        self.said(&swarm, EIR, before + 1).await;
+        self.calm().await;
+    }
+
+    /// An operator moves the brake of all.
+    pub(crate) async fn brake(&self, lever: Lever) {
+        let (status, answer) = self.order(&Order::Brake { lever, persona: None }.to_json()).await;
+        assert_eq!(status, 200, "{answer}");
     }
 
     /// All words that were fed to a Persona so far.

@@ -2,32 +2,17 @@
 
 use std::sync::Arc;
 
-use persona_bridge::bridge::orders::{Lever, Order};
+use persona_bridge::bridge::orders::Lever;
 use persona_bridge::conversation::{Delivery, DeliveryKind, Lane, RegisterName};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::session::care::OnRedaction;
 use serde_json::json;
 
+use super::care::SEAM;
 use super::stage::{EIR, Stage, counts, on_both};
 use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
-
-/// How the words of a session begin that is not her first.
-const SEAM: &str = "# your next session begins here";
-
-async fn ask(stage: &Stage, words: &str) {
-    let swarm = stage.swarm().await;
-    let before = stage.home.bodies(&swarm, EIR).len();
-    stage.alice().say(&swarm, &format!("Eir, {words}"));
-    stage.said(&swarm, EIR, before + 1).await;
-    stage.calm().await;
-}
-
-async fn brake(stage: &Stage, lever: Lever) {
-    let (status, answer) = stage.order(&Order::Brake { lever, persona: None }.to_json()).await;
-    assert_eq!(status, 200, "{answer}");
-}
 
 /// The newest message of Eir's in a room.
 fn newest(stage: &Stage, room: &str) -> String {
@@ -53,7 +38,7 @@ fn mail_that_waits_loses_its_words_at_once_and_they_are_never_fed() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {
         let swarm = stage.swarm().await;
-        brake(stage, Lever::Hold).await;
+        stage.brake(Lever::Hold).await;
         let slip = stage.alice().say(&swarm, "Eir, my key is 4711");
         stage.calm().await;
         stage.alice().redact(&swarm, &slip);
@@ -66,8 +51,8 @@ fn mail_that_waits_loses_its_words_at_once_and_they_are_never_fed() {
     );
     world.play(async |stage| {
         stage.swarm().await;
-        brake(stage, Lever::Release).await;
-        ask(stage, "hello").await;
+        stage.brake(Lever::Release).await;
+        stage.ask("hello").await;
     });
     counts(&[world.words("eir")], &[("4711", 0), ("hello", 1), ("took back", 0)]);
     counts(&taken_down(&world), &[("4711", 0), ("hello", 2)]);
@@ -85,7 +70,7 @@ fn mail_of_a_turn_in_flight_leaves_no_record_and_her_session_ends_with_the_turn(
             Scripted { outcome, ..usual() }
         });
         world.play(async |stage| {
-            ask(stage, "good morning").await;
+            stage.ask("good morning").await;
             let swarm = stage.swarm().await;
             let slip = stage.alice().say(&swarm, "Eir, my key is 4711");
             stage.bob().say(&swarm, "Eir, what is new");
@@ -94,7 +79,7 @@ fn mail_of_a_turn_in_flight_leaves_no_record_and_her_session_ends_with_the_turn(
             stage.alice().redact(&swarm, &slip);
             stage.said(&swarm, EIR, 2).await;
             stage.calm().await;
-            ask(stage, "how are you").await;
+            stage.ask("how are you").await;
         });
         let fed = world.fed("eir");
         assert_eq!(
@@ -117,14 +102,14 @@ fn her_own(
     let mut world = World::new(flavour);
     world.config.care.on_redaction = on_redaction;
     world.play(async |stage| {
-        ask(stage, "please say 4711").await;
+        stage.ask("please say 4711").await;
         let swarm = stage.swarm().await;
         by(stage).redact(&swarm, &newest(stage, &swarm));
         stage.calm().await;
         assert_eq!(stage.thoughts("eir"), 1, "it wakes nobody");
     });
     counts(&taken_down(&world), &[("please say 4711", 1)]);
-    world.play(async |stage| ask(stage, "how are you").await);
+    world.play(async |stage| stage.ask("how are you").await);
     world
 }
 
@@ -162,12 +147,12 @@ fn what_was_said_before_she_came_ends_her_session_too_where_it_stood_before_her_
             stage.pass(50).await;
             stage.alice().say(&old, "Eir, hello");
             stage.said(&old, EIR, 1).await;
-            ask(stage, "here, too").await;
+            stage.ask("here, too").await;
             stage.alice().redact(&swarm, &slip);
-            ask(stage, "that was elsewhere").await;
+            stage.ask("that was elsewhere").await;
             stage.alice().redact(&old, &slip);
             stage.calm().await;
-            ask(stage, "how are you").await;
+            stage.ask("how are you").await;
         });
         let fed = world.fed("eir");
         counts(&[fed[0].words.clone()], &[("my key is 4711", 1)]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::acts;
 use super::super::tests::{event, room, say, summary, target};
 use super::*;
-use crate::conversation::ids::{Millis, PersonaId, RegisterName};
+use crate::conversation::ids::{PersonaId, RegisterName};
 use crate::conversation::register::{Heed, Listen, Register, ReplyIn, SpeakFrom};
 use crate::conversation::room::{Room, Seat};
 
@@ -15,23 +15,8 @@ fn register(name: &str) -> Lane {
 }
 
 fn delivery(seq: u64, lane: &Lane, of: &str) -> Delivery {
-    Delivery {
-        seq,
-        lane: lane.clone(),
-        room: room(of),
-        sender: ruma::user_id!("@alice:hs.test").to_owned(),
-        sender_name: None,
-        event: event(&format!("e{seq}")),
-        kind: DeliveryKind::Text,
-        text: "x".into(),
-        thread: None,
-        reply_to: None,
-        addressed: false,
-        wakes: false,
-        late: false,
-        said: Millis(0),
-        heard: Millis(0),
-    }
+    let plain = crate::conversation::batch::tests::delivery(seq, lane.clone(), room(of));
+    Delivery { event: event(&format!("e{seq}")), text: "x".into(), ..plain }
 }
 
 fn open<const N: usize>(rooms: [&str; N]) -> Rooms {
