@@ -9,7 +9,7 @@ use super::shared::Shared;
 use crate::conversation::prompt::ContextLine;
 use crate::conversation::reply::Keeps;
 use crate::conversation::{Batch, Lane, Memory, MemoryNumber, Millis, PersonaId};
-use crate::persona::memory::{Hand, Recalled, Seen, recall};
+use crate::persona::memory::{Hand, Memories, Recalled, Seen, recall};
 use crate::persona::session::Session;
 use crate::persona::session::care::Tasks;
 use crate::store::Remembering;
@@ -96,8 +96,7 @@ pub(crate) fn to_note(
     {
         return Ok((Tasks::Safe, None));
     }
-    let open: BTreeSet<Lane> =
-        shared.store.memories(id, |all| all.open_tasks().map(|memory| memory.origin.lane.clone()).collect());
-    let (tasks, lane) = unnoted.asked(|lane| open.contains(lane));
+    let holds_task = |all: &Memories, lane: &Lane| all.open_tasks().any(|memory| memory.origin.lane == *lane);
+    let (tasks, lane) = shared.store.memories(id, |all| unnoted.asked(|lane| holds_task(all, lane)));
     Ok((tasks, lane.cloned()))
 }

@@ -29,8 +29,6 @@ pub(crate) struct Sessions {
     name: String,
     /// What a session is begun with now.
     fingerprint: Fingerprint,
-    /// The version of the mind's program, where that is not the one that there was at the start.
-    version: Option<String>,
     current: Option<Session>,
     keeper: Keeper,
     /// Why the next mail begins the next session, if that was decided at a boundary.
@@ -60,7 +58,6 @@ impl Sessions {
             id,
             name,
             fingerprint,
-            version: None,
             current,
             keeper,
             over: None,
@@ -72,8 +69,9 @@ impl Sessions {
 
     /// From now on a session is begun with this prompt.
     pub(crate) fn begin_with(&mut self, prompt: &str) {
+        // The mind's program may be of another version by now than it was at the start.
+        let version = self.fingerprint.0.remove_entry(VERSION);
         self.fingerprint = speech::fingerprint(&self.shared.config, &self.id, prompt);
-        let version = self.version.clone().map(|version| (VERSION.to_owned(), version));
         self.fingerprint.0.extend(version);
     }
 
@@ -81,7 +79,6 @@ impl Sessions {
     /// itself.
     pub(crate) fn runs_as(&mut self, session: Uuid, version: &str, begun: bool) {
         tracing::warn!(persona = %self.id, version, "the mind's program is of another version by now");
-        self.version = Some(version.to_owned());
         let this = self.current.as_mut().filter(|current| begun && current.id == session);
         for print in this.map(|session| &mut session.fingerprint).into_iter().chain([&mut self.fingerprint]) {
             print.0.insert(VERSION.to_owned(), version.to_owned());
@@ -121,14 +118,14 @@ impl Sessions {
         moment: Moment,
         mail: &[Delivery],
     ) -> Result<Option<(Lane, Reason)>, BridgeError> {
-        if self.is_spoilt() || self.current.as_ref().is_none_or(|it| it.account.unnoted.0.is_empty()) {
-            return Ok(None);
+        let Some(session) = self.current.as_ref().filter(|_| !self.is_spoilt()) else { return Ok(None) };
+        let (_, Some(lane)) = memories::to_note(&self.shared, &self.id, session)? else { return Ok(None) };
+        let decided = self.at(added_by(mail), |standing, policy| care(standing, moment, policy))?;
+        let Some((Care::Flush, reason)) = decided else { return Ok(None) };
+        if let Some(session) = &mut self.current {
+            session.account.unnoted.0.clear();
         }
-        let Some((Care::Flush, reason)) = self.ask(moment, added_by(mail))? else { return Ok(None) };
-        let Some(session) = &mut self.current else { return Ok(None) };
-        let (_, lane) = memories::to_note(&self.shared, &self.id, session)?;
-        session.account.unnoted.0.clear();
-        Ok(lane.map(|lane| (lane, reason)))
+        Ok(Some((lane, reason)))
     }
 
     /// A turn of a lane was answered, with or without a note.

@@ -46,9 +46,9 @@ impl Shared {
             return;
         }
         for typing in typing {
-            let seats = self.directory().room(&typing.room).map(|room| room.seats.clone());
+            let room = typing.room.clone();
             self.typists().note(typing, self.clock.now(), self.config.settle.quiet);
-            seats.iter().flatten().for_each(|(persona, _)| self.wake(persona));
+            self.wake_seated(&room);
         }
     }
 

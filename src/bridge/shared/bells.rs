@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use ruma::OwnedRoomId;
+
 use super::Shared;
 use crate::bridge::slots::ToClose;
 use crate::conversation::PersonaId;
@@ -13,6 +15,15 @@ impl Shared {
         if let Some(bell) = self.bells.get(persona) {
             bell.wake.notify_one();
         }
+    }
+
+    /// Wakes the loops of those who sit in a room.
+    pub(crate) fn wake_seated(&self, room: &OwnedRoomId) {
+        let seated: Vec<PersonaId> = match self.directory().room(room) {
+            Some(room) => room.seats.keys().cloned().collect(),
+            None => Vec::new(),
+        };
+        seated.iter().for_each(|persona| self.wake(persona));
     }
 
     /// Wakes every Persona's loop.

@@ -197,14 +197,8 @@ impl Shared {
 
     /// Reading a room has caught up: its mail may be fed.
     pub(crate) fn caught_up(&self, room: &OwnedRoomId) {
-        let seated: Vec<PersonaId> = {
-            let mut directory = self.directory();
-            directory.set_marked(room);
-            directory.room(room).map(|room| room.seats.keys().cloned().collect()).unwrap_or_default()
-        };
-        for persona in &seated {
-            self.wake(persona);
-        }
+        self.directory().set_marked(room);
+        self.wake_seated(room);
     }
 
     /// The heads of a Persona's mail that may be fed: of rooms whose reading has caught up, and of rooms she has lost.

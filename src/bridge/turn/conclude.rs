@@ -165,11 +165,16 @@ impl Turns {
     }
 
     async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
-        let id = self.persona.persona.id.clone();
+        let id = &self.persona.persona.id;
         let text = format!("{} could not answer {} messages, they are held: {reason}", id, turn.seqs.len());
         self.shared.tell(&format!("held:{}", turn.id), &text).await?;
-        let books = self.sessions.books();
-        self.shared.store.hold(&id, turn, reason, self.shared.clock.now(), books).await?;
+        self.put_aside(turn, reason).await
+    }
+
+    /// Closes a turn that is not answered; its mail, if it has any, is held for this reason.
+    pub(super) async fn put_aside(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
+        let (id, books) = (&self.persona.persona.id, self.sessions.books());
+        self.shared.store.hold(id, turn, reason, self.shared.clock.now(), books).await?;
         self.open = None;
         self.sessions.boundary()
     }

@@ -33,17 +33,10 @@ impl Turns {
             purpose @ (Purpose::Answer | Purpose::Settle(_)) => purpose,
         };
         let label = speech::lane_label(&self.shared, &self.persona, &turn.lane);
-        Ok(Feed {
-            line: LineId::derive(turn.id, turn.attempt),
-            must_exist: session.last_committed.is_some(),
-            purpose,
-            session,
-            prompt: self.prompt.clone(),
-            whole: prompt::flush(&turn.lane, &label),
-            again: prompt::RETRY.to_owned(),
-            earlier: Vec::new(),
-            now: self.shared.clock.now(),
-        })
+        let (line, must_exist) = (LineId::derive(turn.id, turn.attempt), session.last_committed.is_some());
+        let words = prompt::flush(&turn.lane, &label);
+        let feed = Feed::single(session, line, &self.prompt, &words, self.shared.clock.now());
+        Ok(Feed { must_exist, purpose, again: prompt::RETRY.to_owned(), ..feed })
     }
 
     /// What follows from the end of a flush: what she noted is kept, and nothing else of it. Lost on the way, it is fed once more.
@@ -87,11 +80,8 @@ impl Turns {
     }
 
     async fn give_up(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
-        let (id, now) = (self.persona.persona.id.clone(), self.shared.clock.now());
+        let id = &self.persona.persona.id;
         tracing::info!(persona = %id, turn = %turn.id, "nothing was noted before her session may end");
-        let books = self.sessions.books();
-        self.shared.store.hold(&id, turn, String::new(), now, books).await?;
-        self.open = None;
-        self.sessions.boundary()
+        self.put_aside(turn, String::new()).await
     }
 }

@@ -122,7 +122,7 @@ impl Turns {
         self.open.as_ref().is_some_and(|turn| LineId::derive(turn.id, turn.attempt) == line)
     }
 
-    /// Writes down a turn with the waiting mail of the lane.
+    /// Writes down a turn with the waiting mail of the lane; where a flush is due first, that.
     pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
         let mail = self.batch(lane)?;
