@@ -16,7 +16,7 @@ use super::known::Known;
 use super::overlay::{Overlay, Row};
 use super::table::Table;
 use super::tx::{Read, Rows};
-use super::{Result, Size, table};
+use super::{Result, Size, compact, table};
 
 /// The tree's name.
 const TREE: &str = "rows";
@@ -91,6 +91,11 @@ impl Base {
             Ok(())
         })?;
         Ok(Size { live, disk: self.db.size_on_disk()? })
+    }
+
+    /// Whether the files are worth to be written anew; reads all of it only where they are of some size.
+    pub(super) fn is_large(&self) -> Result<bool> {
+        Ok(self.db.size_on_disk()? > compact::SMALL && self.size()?.is_large())
     }
 
     /// Writes all that there is into another database, but for one row of the meta table.

@@ -23,7 +23,7 @@ const OLD: &str = "sled.old";
 pub(super) const WANTED: &str = "copy_wanted";
 
 /// Files of this size are never too large: sled takes them by half a MiB.
-const SMALL: u64 = 4 * 1024 * 1024;
+pub(super) const SMALL: u64 = 4 * 1024 * 1024;
 /// Files are too large from so many times what stands in them; newly written ones are twice and a half of it.
 const MANY: u64 = 3;
 

@@ -437,10 +437,10 @@ impl Store {
     /// service.
     pub async fn close(&self) -> Result<()> {
         let store = self.clone();
-        let size = tokio::task::spawn_blocking(move || store.size()).await;
-        let size = size.map_err(|error| StoreError::Io(error.to_string()))??;
+        let is_large = tokio::task::spawn_blocking(move || store.shared.base.is_large()).await;
+        let is_large = is_large.map_err(|error| StoreError::Io(error.to_string()))??;
         self.write(move |tx| {
-            if size.is_large() {
+            if is_large {
                 tx.put_meta(compact::WANTED, "");
             }
             Ok(())

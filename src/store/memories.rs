@@ -46,8 +46,10 @@ pub(super) fn shown<R: Read>(from: &R, event: &OwnedEventId, room: &OwnedRoomId)
     for (key, seen) in from.records::<SeenForm>(Table::Seen, b"")? {
         let seen = Seen::from(seen);
         let persona = PersonaId(String::from_utf8_lossy(&key).into_owned());
-        let goes_on = sessions::session(from, &persona)?.is_some_and(|one| one.generation == seen.generation);
-        if goes_on && seen.earlier.get(room).is_some_and(|events| events.contains(event)) {
+        if !seen.earlier.get(room).is_some_and(|events| events.contains(event)) {
+            continue;
+        }
+        if sessions::session(from, &persona)?.is_some_and(|one| one.generation == seen.generation) {
             personas.push(persona);
         }
     }
@@ -80,7 +82,9 @@ pub(super) fn commit(
     }
     if worded.is_intact {
         let gone = self::forget(tx, persona, makes_way)?;
-        tracing::debug!(%persona, gone, "memories made way for new ones");
+        if gone > 0 {
+            tracing::debug!(%persona, gone, "memories made way for new ones");
+        }
         for kept in remember {
             learn(tx, persona, worded, kept, confided.clone())?;
         }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::process::geteuid;
 use uuid::Uuid;
 
 use super::base::Base;
@@ -92,10 +93,10 @@ fn is_full(before: bool, free: u64, min: u64) -> bool {
 
 /// Refuses a folder that exists and is not of the user whom this process runs as.
 fn refuse_foreign(path: &Path) -> Result<()> {
-    let owner = |path: &Path| std::fs::metadata(path).map(|meta| meta.uid()).ok();
-    match (owner(path), owner(Path::new("/proc/self"))) {
-        (Some(theirs), Some(ours)) if theirs != ours => Err(StoreError::Foreign { path: path.to_owned() }),
-        _ => Ok(()),
+    let ours = geteuid().as_raw();
+    match std::fs::metadata(path) {
+        Ok(folder) if folder.uid() != ours => Err(StoreError::Foreign { path: path.to_owned() }),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

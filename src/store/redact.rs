@@ -10,7 +10,9 @@ use super::{Result, memories, outbox, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
-/// tainted; so is that of who was shown it as said before her mail. What was learned from it, and what is taken down of it, is forgotten. So it is where she said it herself.
+/// tainted; so is that of who was shown it as said before her mail. What was learned from it, and what is taken down of it,
+/// is forgotten. Where she said it herself, it leaves what is taken down of the turn and her session is tainted; what she
+/// learned in that turn stays.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
 /// never becomes mail.

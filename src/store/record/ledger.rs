@@ -97,14 +97,14 @@ pub(in crate::store) struct AccountForm {
     resident: Option<u64>,
     #[serde(rename = "attempts")]
     turns: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<(Id, u32)>,
     /// Counts of gaps, without the empty ones at the end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     mail: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     unnoted: Vec<LaneForm>,
 }
 
