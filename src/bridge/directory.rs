@@ -266,8 +266,7 @@ impl Directory {
     pub(crate) fn is_for_reading(&self, event: &Event) -> bool {
         let Some(known) = self.rooms.get(&event.room) else { return false };
         let early = |persona| match known.lines.get(persona) {
-            // A time that could not be read is none.
-            Some(line) => event.at < line.at && event.at != Millis(0),
+            Some(line) => event.at < line.at && event.at.is_known(),
             None => !known.marked,
         };
         matches!(event.content, Content::Message(_)) && known.room.seats.keys().any(early)

@@ -189,7 +189,9 @@ fn asked_in_thread(shared: &Shared, event: &Event) -> Result<BTreeSet<PersonaId>
     let Content::Message(Message { thread: Some(root), .. }) = &event.content else {
         return Ok(BTreeSet::new());
     };
-    match shared.directory().threads().asked(root) {
+    // Not in the match itself, which would hold the directory while the store is read.
+    let lately = shared.directory().threads().asked(root);
+    match lately {
         Some(asked) => Ok(asked),
         None => Ok(shared.store.asked(root)?),
     }

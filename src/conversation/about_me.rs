@@ -42,7 +42,7 @@ pub fn question(event: &Event, bot: &UserId) -> Option<Question> {
     let text = message.text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     let wish = if let Some((before, _)) = text.split_once("forget what you remember about me") {
         let not = ["never", "not", "don't", "don’t", "dont"];
-        if before.split(' ').rev().find(|word| !word.is_empty()).is_some_and(|word| not.contains(&word)) {
+        if before.split_whitespace().next_back().is_some_and(|word| not.contains(&word)) {
             return None;
         }
         Wish::Forget

@@ -10,6 +10,11 @@ use uuid::Uuid;
 pub struct Millis(pub u64);
 
 impl Millis {
+    /// Whether it is a time at all: one that could not be read is zero.
+    pub fn is_known(self) -> bool {
+        self.0 > 0
+    }
+
     /// The time `duration` later, saturating.
     pub fn plus(self, duration: std::time::Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))

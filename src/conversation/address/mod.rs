@@ -73,12 +73,14 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
         return Hearing::Nothing(why);
     }
     let calls = calls(event, message, known);
-    let to_nobody = called(event, message, room, known) == Called::Nobody;
+    let called = called(event, message, room, known);
+    let to_nobody = called.is_none();
     let mut mail: Vec<_> = seated(room, known.personas)
         .filter(|(persona, _)| persona.user != event.sender)
         .map(|(persona, seat)| {
             let is_asked = to_nobody && message.thread.is_some() && known.asked.contains(&persona.id);
-            let is_to_her = is_asked || addresses(message, persona, seat, known);
+            let is_called = called.as_ref().is_some_and(|called| called.contains(&persona.id));
+            let is_to_her = is_asked || is_called || matches!(seat.lane, Lane::Direct(_));
             let is_passing = to_nobody && message.edits.is_none();
             let addressed = calls && is_to_her;
             let wakes = calls && wakes(seat.heed.wakes, is_to_her, is_passing);
@@ -130,20 +132,14 @@ pub fn asks(event: &Event, room: &Room, known: Known<'_>) -> Option<(OwnedEventI
     if unheard(event, room, known).is_some() || !calls(event, message, known) || message.edits.is_some() {
         return None;
     }
-    let Called::Somebody(asked) = called(event, message, room, known) else { return None };
+    let asked = called(event, message, room, known)?;
     let root = message.thread.clone().unwrap_or_else(|| event.id.clone());
     (asked != *known.asked).then_some((root, asked))
 }
 
-/// To whom a message turns by itself.
-#[derive(Debug, PartialEq, Eq)]
-enum Called {
-    Nobody,
-    /// The Personas among them, but for those who hear the room as a direct chat.
-    Somebody(BTreeSet<PersonaId>),
-}
-
-fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Called {
+/// To whom a message turns by itself: the Personas among them, but for those who hear the room as a direct chat; none where
+/// it turns to nobody.
+fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Option<BTreeSet<PersonaId>> {
     let of_register = seated(room, known.personas).filter(|(_, seat)| matches!(seat.lane, Lane::Register(_)));
     let asked: BTreeSet<PersonaId> = of_register
         .filter(|(persona, seat)| addresses(message, persona, seat, known))
@@ -151,11 +147,7 @@ fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Ca
         .collect();
     let answers_another = message.reply_to.is_some() && known.answers != Some(&*event.sender);
     let mentions_another = message.mentions.iter().any(|user| *user != event.sender);
-    if asked.is_empty() && !answers_another && !mentions_another {
-        Called::Nobody
-    } else {
-        Called::Somebody(asked)
-    }
+    (!asked.is_empty() || answers_another || mentions_another).then_some(asked)
 }
 
 fn hear_redaction(event: &Event, redacts: &OwnedEventId, room: &Room, known: Known<'_>) -> Hearing {
@@ -176,10 +168,9 @@ fn seated<'a>(
         .filter_map(|(id, seat)| personas.iter().find(|persona| persona.id == *id).map(|found| (found, seat)))
 }
 
-/// Whether a message addresses somebody by itself.
+/// Whether a message addresses somebody of a register by itself.
 fn addresses(message: &Message, persona: &Persona, seat: &Seat, known: Known<'_>) -> bool {
-    matches!(seat.lane, Lane::Direct(_))
-        || message.mentions.contains(&persona.user)
+    message.mentions.contains(&persona.user)
         || known.answers == Some(&*persona.user)
         || (seat.heed.room_mention && message.mentions_room)
         || (seat.heed.names_address && names::named(&message.text, persona))
@@ -229,7 +220,7 @@ fn delivery(event: &Event, room: &Room, lane: &Lane, kind: DeliveryKind, known: 
         reply_to: None,
         addressed: false,
         wakes: false,
-        late: known.late || (event.at != Millis(0) && known.now.since(event.at) >= LATE),
+        late: known.late || (event.at.is_known() && known.now.since(event.at) >= LATE),
         said: event.at,
         heard: known.now,
     }

@@ -1,7 +1,7 @@
 //! What she is reminded of, before the mail.
 
 use super::render::lines;
-use super::{clean, time};
+use super::{clean, render, time};
 use crate::conversation::ids::{Lane, Millis};
 use crate::conversation::memory::{Memory, Task};
 
@@ -31,7 +31,7 @@ fn line(memory: &Memory, now: Millis) -> String {
     }));
     marks.push(match &origin.lane {
         Lane::Direct(_) => "in a direct room".to_owned(),
-        Lane::Register(name) => format!("in register {}", clean::one_line(name.as_str())),
+        Lane::Register(name) => format!("in {}", render::register(name)),
     });
     let people = kept.people.iter().map(|person| format!("<{}>", clean::id(person.as_str())));
     let topics = kept.topics.iter().map(|topic| clean::quoted(&clean::one_line(topic)));

@@ -52,7 +52,7 @@ pub const PING: &str = "# nothing was said; the bridge keeps your session warm. 
 /// direct lane's room.
 pub fn flush(lane: &Lane, label: &str) -> String {
     let place = match lane {
-        Lane::Register(name) => format!("register {}", clean::one_line(name.as_str())),
+        Lane::Register(name) => render::register(name),
         Lane::Direct(_) => format!("the direct room {}", clean::quoted(&clean::one_line(label))),
     };
     format!(

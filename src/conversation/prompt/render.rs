@@ -7,7 +7,7 @@ use ruma::{OwnedRoomId, RoomId};
 use super::mark::{Labels, marks};
 use super::{ContextLine, OLD, OVERTAKEN, SEAM, Surroundings, clean, memories, past, time, trim};
 use crate::conversation::batch::{Batch, Delivery};
-use crate::conversation::ids::{Lane, Millis};
+use crate::conversation::ids::{Lane, Millis, RegisterName};
 
 /// The most earlier messages shown of a room.
 const CONTEXT_LINES: usize = 20;
@@ -65,13 +65,18 @@ fn by_room(batch: &Batch) -> Vec<(&OwnedRoomId, Vec<&Delivery>)> {
     rooms
 }
 
+/// How a register is called.
+pub(super) fn register(name: &RegisterName) -> String {
+    format!("register {}", clean::one_line(name.as_str()))
+}
+
 fn header(batch: &Batch, rooms: usize, now: Millis) -> String {
     let new = batch.shown().count();
     let (place, spread) = match &batch.lane {
         Lane::Direct(_) => ("a direct room".to_owned(), String::new()),
         Lane::Register(name) => {
             let spread = format!(" in {rooms} {}", if rooms == 1 { "room" } else { "rooms" });
-            (format!("register {}", clean::one_line(name.as_str())), spread)
+            (register(name), spread)
         }
     };
     format!("# mail for you in {place}: {new} new{spread}, now {} UTC", time::full(now))

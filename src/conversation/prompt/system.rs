@@ -17,7 +17,7 @@ pub struct SystemPrompt {
     pub doctrine: Vec<String>,
     /// Her state, as JSON text.
     pub state: Option<String>,
-    /// The registers of her rooms.
+    /// All registers in use.
     pub registers: BTreeMap<RegisterName, Register>,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn stamp(at: Millis) -> String {
 
 /// Whether the time was readable (zero is not) and can be shown.
 pub(super) fn known(at: Millis) -> bool {
-    at.0 > 0 && at.0 / DAY <= LAST_DAY
+    at.is_known() && at.0 / DAY <= LAST_DAY
 }
 
 fn clock(at: Millis) -> String {

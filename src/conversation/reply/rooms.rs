@@ -10,7 +10,8 @@ use crate::conversation::register::{Register, ReplyIn};
 use crate::conversation::room::{Room, Seat};
 
 /// The rooms that a lane's turn may speak in: those that she hears in it, and those of registers that list it in their
-/// `speak_from`. It can only be made from what registers say, so that no other room ever gets in.
+/// `speak_from`. It can only be made from what registers say, so that no other room ever gets in,
+/// but for those that its mail came from, where nothing is sent ([`Rooms::take_closed`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rooms(BTreeMap<OwnedRoomId, Open>);
 
