@@ -56,12 +56,10 @@ pub fn recall(memories: &Memories, hand: &Hand<'_>, dm: DmMemories, seen: Option
     let may = |memory: &&Memory| dm.allows(memory, hand) && !seen.is_some_and(|seen| seen.has(memory));
     let fits = memories.fitting(hand.words);
     let tasks: Vec<&Memory> = memories.open_tasks().rev().filter(may).take(ITEMS).collect();
-    let tells =
-        |memory: &Memory| fits.get(&memory.number).is_some_and(|fit| seen.is_none() || fit.is_clear());
     let fit = |memory: &Memory| fits.get(&memory.number).map_or(0.0, |fit| fit.score);
+    let clear = fits.iter().filter(|(_, fit)| seen.is_none() || fit.is_clear());
     let mut relevant: Vec<&Memory> =
-        fits.keys().filter_map(|number| memories.get(*number)).filter(may).collect();
-    relevant.retain(|memory| tells(memory));
+        clear.filter_map(|(number, _)| memories.get(*number)).filter(may).collect();
     order(&mut relevant, |memory| fit(memory) * standing(memory, hand.now));
     relevant.truncate(RELEVANT);
     let strangers = hand.people.iter().filter(|person| !seen.is_some_and(|seen| seen.met(hand.lane, person)));
