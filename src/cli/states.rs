@@ -1,4 +1,4 @@
-//! Whether the files of Personas' states say what the store has: for `check` and `doctor`, which change nothing by it.
+//! Whether the files of Personas' states say what the store has: for `check` and `doctor`, which change nothing of what it says.
 
 use super::{beside, opening};
 use crate::bridge::PersonaConfig;

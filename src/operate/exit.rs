@@ -20,7 +20,7 @@ pub enum ExitCode {
     BridgeUnreachable = 13,
     /// The store cannot be read or written.
     StoreFailed = 14,
-    /// The store is in use, belongs to another bridge, or has another format.
+    /// The store is in use, is another user's, belongs to another bridge, or has another format.
     StoreRefused = 15,
     /// The homeserver refuses the appservice's token, or the bridge the homeserver's.
     TokenRefused = 16,
@@ -69,7 +69,7 @@ impl ExitCode {
             Self::BridgeUnreachable => "The homeserver cannot reach the bridge.",
             Self::StoreFailed => "The store cannot be read or written.",
             Self::StoreRefused => {
-                "The store is in use, belongs to another bridge or homeserver database, or has another format."
+                "The store is in use, is another user's, belongs to another bridge or homeserver database, or has another format."
             }
             Self::TokenRefused => {
                 "The homeserver refuses the appservice's token, or the bridge the homeserver's."

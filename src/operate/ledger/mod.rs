@@ -42,7 +42,7 @@ pub struct Sum {
     pub saved: Usd,
     /// What pings cost beyond their worth, over the other idle periods.
     pub lost: Usd,
-    /// The most resident memory that her mind had after a turn, in bytes.
+    /// The most resident memory that her mind had while it answered, in bytes.
     pub resident: u64,
     /// Generations that followed another, by why.
     pub refreshes: BTreeMap<String, u64>,

@@ -8,7 +8,8 @@ use super::{Ledger, Sum};
 
 /// As JSON: `{"since", "personas": {ID: {"turns", "attempts", "requests", "tokens": {…}, "hit_ratio", "verdicts": {…}, "money",
 /// "unpriced", "refreshes": {REASON: COUNT}, "flushes": {"reasons": {REASON: COUNT}, "money"}, "pings": {"count", "saved",
-/// "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds since 1970, `rss` the most resident memory of her mind after a turn, in bytes.
+/// "lost"}, "probes", "rss"}}}`; money in USD, times in milliseconds since 1970, `rss` the most resident memory of her
+/// mind while it answered, in bytes.
 pub fn json(ledger: &Ledger) -> Value {
     let personas = ledger.personas.iter().map(|(id, sum)| (id.to_string(), of(sum)));
     json!({ "since": ledger.since.0, "personas": personas.collect::<serde_json::Map<_, _>>() })

@@ -38,7 +38,8 @@ pub enum Care {
     Close,
 }
 
-/// Why; the last ones are those of endings and of the first session, which are decided elsewhere.
+/// Why; the last ones are those of endings, of a turn that has cost too much and of the first session, which are decided
+/// elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// The session file cannot be trusted.
