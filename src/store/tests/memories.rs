@@ -129,6 +129,23 @@ fn what_was_shown_as_said_before_taints_also_where_it_was_taken_back_while_she_t
     }
 }
 
+#[test]
+fn what_was_shown_as_said_before_taints_by_its_own_event_in_its_own_room_and_session_alone() {
+    let world = World::new();
+    world.accept(vec![heard_by(&eir(), "a", "one")]);
+    let earlier = [(room("swarm"), [event("old")].into())].into();
+    let seen = Some(Seen { generation: 3, earlier, ..Seen::default() });
+    end(&world, turn(1, &[1]), Remembering { seen, ..Remembering::default() });
+    let tainted = || world.store().tainted(&eir()).unwrap();
+    taken_back(&world, "r1", "other", "swarm");
+    taken_back(&world, "r2", "old", "burn");
+    assert_eq!(tainted(), None);
+    let next = Books { session: Some(session(4)), ledger: Vec::new() };
+    block(world.store().book(&eir(), next)).unwrap();
+    taken_back(&world, "r3", "old", "swarm");
+    assert_eq!(tainted(), None, "the next session was not shown it");
+}
+
 fn taken_back(world: &World, name: &str, redacts: &str, at: &str) {
     let notice = Delivery { kind: DeliveryKind::Redaction(event(redacts)), room: room(at), ..mail(name, "") };
     world.accept(vec![arrival(name, vec![Effect::Redact { redacts: event(redacts), notice }])]);
