@@ -112,6 +112,7 @@ impl RoomKind {
 
 mod books;
 mod calls;
+pub mod campaigns;
 pub mod clock;
 mod deliver;
 mod desk;

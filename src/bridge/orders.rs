@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use ruma::OwnedUserId;
 use serde_json::{Value, json};
 
+use super::campaigns::{self, Campaigns};
 use super::inspect::{self, Asked};
 use super::shared::Shared;
 use super::states::{self, States};
@@ -109,6 +110,8 @@ pub enum Order {
         /// What is asked of it.
         asked: States,
     },
+    /// A campaign is opened or closed, or all are listed.
+    Campaign(Campaigns),
 }
 
 impl Order {
@@ -135,6 +138,7 @@ impl Order {
                 States::Get => json!({ "order": GET, "persona": persona.as_str() }),
                 States::Put(text) => json!({ "order": PUT, "persona": persona.as_str(), DOCUMENT: text }),
             },
+            Self::Campaign(asked) => asked.to_json(),
         }
     }
 
@@ -163,6 +167,9 @@ impl Order {
         if let Some(asked) = of_state(order, &json[DOCUMENT]) {
             return Some(Self::State { persona: persona?, asked });
         }
+        if let Some(asked) = Campaigns::from_json(order, json) {
+            return Some(Self::Campaign(asked));
+        }
         let word = Word::named(order)?;
         Some(Self::Session { persona: persona?, word })
     }
@@ -175,6 +182,7 @@ impl Order {
             }
             Self::Brake { persona, .. } => persona.as_ref(),
             Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
+            Self::Campaign(_) => None,
         }
     }
 
@@ -182,7 +190,9 @@ impl Order {
     fn only_asks(&self) -> bool {
         matches!(
             self,
-            Self::Memory { asked: Asked::List | Asked::Show(_), .. } | Self::State { asked: States::Get, .. }
+            Self::Memory { asked: Asked::List | Asked::Show(_), .. }
+                | Self::State { asked: States::Get, .. }
+                | Self::Campaign(Campaigns::List)
         )
     }
 
@@ -236,6 +246,7 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
         Order::Brake { lever, persona } => pull(store, *lever, persona.as_ref()).await,
         Order::Memory { persona, asked } => Ok(inspect::carry_out(store, persona, asked).await?),
         Order::State { persona, asked } => states::carry_out(store, persona, asked, now).await,
+        Order::Campaign(asked) => Ok(campaigns::carry_out(store, asked).await?),
         Order::Release { of } => {
             let (persona, user) = of.clone().unzip();
             let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
@@ -294,6 +305,7 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conversation::{Campaign, Slug};
 
     #[test]
     fn an_order_is_read_back() {
@@ -310,6 +322,7 @@ mod tests {
             }
         }
         let of_her_memories = |asked| Order::Memory { persona: eir().0, asked };
+        let fair = Slug::new("fair").unwrap();
         let of_her_state = |asked| Order::State { persona: eir().0, asked };
         for order in [
             Order::Release { of: None },
@@ -319,6 +332,9 @@ mod tests {
             of_her_memories(Asked::Forget([MemoryNumber(3), MemoryNumber(9)].into())),
             of_her_state(States::Get),
             of_her_state(States::Put("{}".to_owned())),
+            Order::Campaign(Campaigns::Open(Campaign::new(fair.clone(), "The fair").unwrap())),
+            Order::Campaign(Campaigns::Close(fair)),
+            Order::Campaign(Campaigns::List),
         ] {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
@@ -333,6 +349,9 @@ mod tests {
             json!({ "order": "flush" }),
             json!({ "order": "list-memories", "memories": [] }),
             json!({ "order": "get-state" }),
+            json!({ "order": "open-campaign", "slug": "fair" }),
+            json!({ "order": "open-campaign", "slug": "fair", "title": "a\nb" }),
+            json!({ "order": "close-campaign", "slug": "The fair" }),
             json!({ "order": "put-state", "persona": "eir" }),
             json!({ "order": "show-memory", "persona": "eir", "memories": [] }),
             json!({ "order": "forget-memories", "persona": "eir", "memories": ["n3"] }),

@@ -4,6 +4,7 @@
 
 mod beside;
 mod brake;
+mod campaign;
 mod chance;
 mod check;
 mod demo;
@@ -71,6 +72,9 @@ pub enum Command {
     /// Show a Persona's state, or put another in its place
     #[command(subcommand)]
     Persona(persona::Persona),
+    /// Open or close a campaign, which every Persona is told of, or list those that are open
+    #[command(subcommand)]
+    Campaign(campaign::Asked),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
     /// Let a Persona note what would be lost with her session
@@ -171,6 +175,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Ledger(_)
             | Command::Memory(_)
             | Command::Persona(_)
+            | Command::Campaign(_)
             | Command::Refresh(_)
             | Command::Flush(_)
             | Command::Brake(_)
@@ -199,6 +204,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
         Some(Command::Memory(asked)) => memory::memory(asked, environment).await,
         Some(Command::Persona(asked)) => persona::persona(asked, environment).await,
+        Some(Command::Campaign(asked)) => campaign::campaign(asked, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Flush(options)) => session::say(options, environment, Word::Flush).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,

@@ -5,6 +5,7 @@
 pub mod about_me;
 pub mod address;
 pub mod batch;
+pub mod campaign;
 pub mod event;
 pub mod ids;
 pub mod invite;
@@ -17,6 +18,7 @@ pub mod reply;
 pub mod room;
 
 pub use batch::{Batch, Delivery, DeliveryKind};
+pub use campaign::{Campaign, Slug};
 pub use event::{Content, Event, Member, Membership, Message, MessageKind, Typing};
 pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
 pub use memory::{Kept, Memory, MemoryNumber, Origin, Salience, Task};

@@ -20,11 +20,14 @@ use super::{
     Waiting,
 };
 use super::{
-    compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript, turns,
+    campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript,
+    turns,
 };
 use crate::conversation::about_me::Question;
 use crate::conversation::past::PastTurn;
-use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
+use crate::conversation::{
+    Campaign, Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, Slug, TurnId,
+};
 use crate::persona::memory::{MOST, Memories, Seen, surplus};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
@@ -329,6 +332,18 @@ impl Store {
     ) -> Result<std::result::Result<(State, bool), Refusal>> {
         let persona = persona.clone();
         self.write(move |tx| states::put(tx, &persona, given, now)).await
+    }
+    /// The open campaigns, by slug.
+    pub fn campaigns(&self) -> Result<Vec<Campaign>> {
+        self.read(|view| campaigns::open(view))
+    }
+    /// Opens a campaign, or gives an open one another title; answers whether that changed anything.
+    pub async fn open_campaign(&self, campaign: Campaign) -> Result<bool> {
+        self.write(move |tx| campaigns::put(tx, &campaign)).await
+    }
+    /// Closes a campaign; answers whether it was open.
+    pub async fn close_campaign(&self, slug: Slug) -> Result<bool> {
+        self.write(move |tx| campaigns::close(tx, &slug)).await
     }
     /// How many deliveries of a Persona are held.
     pub fn held(&self, persona: &PersonaId) -> Result<u64> {

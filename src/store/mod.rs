@@ -4,6 +4,7 @@
 //! No sled type stands in a signature. Reads are answered from memory or the page cache and do not block for long.
 
 mod base;
+mod campaigns;
 mod chunk;
 mod compact;
 mod db;

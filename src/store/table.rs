@@ -80,6 +80,8 @@ tables! {
     States = "states",
     /// Persona, lane, number → a turn that is over, as it is taken down.
     Transcript = "transcript",
+    /// Slug → open campaign.
+    Campaigns = "campaigns",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -387,6 +387,25 @@ fn a_state_is_got_changed_and_put_while_no_bridge_runs() {
 }
 
 #[test]
+fn campaigns_are_opened_listed_and_closed_while_no_bridge_runs() {
+    let operator = with_store();
+    let campaign =
+        |arguments: &[&str]| operator.run(&[&["campaign"], arguments, &["--config", "bridge.toml"]].concat());
+    assert_eq!(campaign(&["list"]).out, "no campaign is open\n");
+    assert_eq!(campaign(&["open", "fair", "The autumn fair"]).code, 0);
+    assert_eq!(campaign(&["open", "fair", "The winter fair"]).code, 0);
+    assert_eq!(campaign(&["open", "cake", "Cake for all"]).code, 0);
+    assert_eq!(campaign(&["list"]).out, "cake  Cake for all\nfair  The winter fair\n");
+    assert_eq!(campaign(&["close", "cake"]).code, 0);
+    assert_eq!(campaign(&["close", "cake"]).out, "no campaign cake is open\n");
+    assert_eq!(campaign(&["list"]).out, "fair  The winter fair\n");
+    let told = campaign(&["open", "Fair", "x"]);
+    assert_eq!(told.code, 2);
+    assert!(told.err.contains("small letters"), "{}", told.err);
+    assert_eq!(campaign(&["open", "fair", "two\nlines"]).code, 1);
+}
+
+#[test]
 fn check_tells_where_a_file_says_something_else_than_the_store() {
     let operator = with_store();
     let state = |told: Told| {

@@ -4,6 +4,7 @@
 //! default, and look at the snapshots below.
 
 mod brake;
+mod campaign;
 mod ledger;
 mod mail;
 mod memory;
@@ -20,6 +21,7 @@ use super::table::Table;
 use super::{Result, StoreError};
 
 pub(super) use brake::{brake, brake_text};
+pub(super) use campaign::CampaignForm;
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
@@ -74,6 +76,7 @@ macro_rules! records {
 }
 
 records!(
+    CampaignForm,
     EntryForm,
     EventForm,
     MailForm,

@@ -95,6 +95,11 @@ fn the_form_of_turns_that_are_over_stays_as_it_is() {
 }
 
 #[test]
+fn the_form_of_campaigns_stays_as_it_is() {
+    check::<CampaignForm>(r#"{"title":"The fair"}"#);
+}
+
+#[test]
 fn the_form_of_states_stays_as_it_is() {
     check::<StateForm>(r#"{"document":"{}","at":7}"#);
 }
