@@ -36,7 +36,7 @@ impl Reminded {
 
     /// What the turn does to her memories, with what its reply keeps.
     pub(crate) fn with(self, keeps: Keeps) -> Remembering {
-        let Keeps { remember, forget, show: _ } = keeps;
+        let Keeps { remember, forget, .. } = keeps;
         Remembering { remember, forget, recalled: self.recalled, seen: self.seen }
     }
 }

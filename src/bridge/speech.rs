@@ -12,7 +12,7 @@ use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories};
 use crate::conversation::past::{PastLine, told};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
-use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
+use crate::conversation::reply::{self, Act, Agenda, Allowance, Fault, Keeps, SCHEMA, Target};
 use crate::conversation::{Batch, Content, Lane, Memory, Millis, PersonaId, Room};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
@@ -306,5 +306,6 @@ fn allowance(
     let (trim_over, whole) = trimming(shared, id, &batch)?;
     let tight = turn.troubles.tight;
     let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
-    Ok((reply::allowance(&batch, rooms, heard).with(memories, parts), closed))
+    let agenda = Agenda { now: turn.as_of, ..Agenda::default() };
+    Ok((reply::allowance(&batch, rooms, heard).with(memories, parts).timed(agenda), closed))
 }

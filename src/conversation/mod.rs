@@ -14,6 +14,7 @@ pub mod past;
 pub mod permission;
 pub mod prompt;
 pub mod register;
+pub mod reminder;
 pub mod reply;
 pub mod room;
 
@@ -24,4 +25,5 @@ pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
 pub use memory::{Kept, Memory, MemoryNumber, Origin, Salience, Task};
 pub use permission::{Level, Permissions};
 pub use register::{DM, Heed, Listen, Register, ReplyIn, SpeakFrom, Wakes};
+pub use reminder::{Remind, Reminder, ReminderNumber};
 pub use room::{Persona, Room, Seat};

@@ -74,6 +74,8 @@ pub struct OpenTurn {
     pub id: TurnId,
     /// The lane of its mail.
     pub lane: Lane,
+    /// What it was begun for.
+    pub wake: Wake,
     /// The deliveries in it.
     pub seqs: Vec<u64>,
     /// The attempt that is written down, counted from 1.
@@ -88,6 +90,20 @@ pub struct OpenTurn {
     pub flush: Option<String>,
     /// What went wrong so far.
     pub troubles: Troubles,
+}
+
+/// What a turn is begun for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// Mail that wakes her.
+    #[default]
+    Mail,
+    /// The beat: she hears what nobody woke her for.
+    Beat,
+    /// The beat, without any mail.
+    Silence,
+    /// A reminder of her own.
+    Reminder,
 }
 
 /// Mail waiting in one lane.

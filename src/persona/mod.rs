@@ -16,7 +16,7 @@ pub mod usage;
 
 pub use brake::Brake;
 pub use budget::Budget;
-pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, decide};
+pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, Wake, decide};
 pub use ending::{Ending, Troubles, Verdict, shorter, tighter, verdict};
 pub use places::Places;
 pub use state::State;

@@ -305,6 +305,7 @@ impl World {
         let now = self.now;
         let waiting = self.reference.pile(persona).waiting();
         let turn = OpenTurn {
+            wake: persona_bridge::persona::Wake::Mail,
             id: TurnId(Uuid::from_u128(u128::from(now.0))),
             lane: lane(take),
             seqs: waiting.into_iter().take(usize::from(take % 8)).collect(),

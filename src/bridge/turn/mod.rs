@@ -22,7 +22,7 @@ use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, Lane, LineId, Millis};
 use crate::mind::{Feed, Purpose};
 use crate::persona::session::{Care, Moment, Reason, Session, Usd};
-use crate::persona::{OpenTurn, Troubles, Usage};
+use crate::persona::{OpenTurn, Troubles, Usage, Wake};
 pub(crate) use mail::labels_of;
 
 /// For how long a turn's words stay as they were first put: no cache keeps them longer.
@@ -141,6 +141,7 @@ impl Turns {
         OpenTurn {
             id: draw_turn(),
             lane: lane.clone(),
+            wake: Wake::Mail,
             seqs: Vec::new(),
             attempt: 1,
             not_before: Millis::default(),

@@ -414,8 +414,7 @@ fn the_system_prompt() {
             listening("news", &["dm", "minds"]),
         ]),
     };
-    let words = system(&prompt);
-    insta::assert_snapshot!(words, @r##"
+    insta::assert_snapshot!(system(&prompt), @r##"
     Be kind.
 
     Be brief.
@@ -470,10 +469,12 @@ fn the_system_prompt() {
     - `remember`: what is worth knowing in later sessions, one thing each: of people, of what was agreed, of what you promised (`task`: `open`). Sessions end without warning. `about`: the user ids and topics by which it is found; `salience`: 0 to 1.
     - `forget`: labels of memories that are wrong or done, in a batch of the register or direct room where you learned them.
     - `show`: labels of messages shown in part, if you need the rest: your next batch has them in whole.
+    - `pulse`: what is not addressed to you comes to you at a beat that all Personas share: `tempo`, how far apart you want it; `urgency`, how much you want the next one.
+    - `remind`: `text` comes back to you once, in this register or direct room, `in` a while or `at` a time; `unremind` cancels by label (`r3`).
     - Silence is `{"say": [], "react": []}`, and is often right for what is not addressed to you.
     - Never speak of the bridge, labels, batches or this format in a room.
     "##);
-    assert_eq!(words, system(&prompt.clone()));
+    assert_eq!(system(&prompt), system(&prompt.clone()));
 }
 
 #[test]
@@ -481,7 +482,7 @@ fn the_system_prompt_is_short_and_may_lack_everything() {
     let bare =
         system(&SystemPrompt { name: "Eir".into(), user: "@eir:hs.test".into(), ..SystemPrompt::default() });
     assert!(bare.starts_with("You are Eir (@eir:hs.test).\n\n# Mail\n"), "{bare}");
-    assert!(bare.len() < 3 * 1024, "{} bytes", bare.len());
+    assert!(bare.len() < 3 * 1024 + 512, "{} bytes", bare.len());
 }
 
 /// The example in the system prompt is what the renderer writes.

@@ -98,7 +98,7 @@ fn target<'a>(given: &str, allowance: &'a Allowance) -> Result<&'a Target, Fault
 }
 
 /// The room that a name means: by its id, else by a whole name, else by an alias without its server.
-fn room(name: &str, allowance: &Allowance) -> Result<OwnedRoomId, Fault> {
+pub(super) fn room(name: &str, allowance: &Allowance) -> Result<OwnedRoomId, Fault> {
     if let Some((id, _)) = allowance.rooms.iter().find(|(id, _)| id.as_str() == name) {
         return Ok(id.clone());
     }

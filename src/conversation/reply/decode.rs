@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{Fault, MAX_ITEMS, MAX_MEMORIES, MAX_SHOWN};
+use super::{Fault, MAX_ITEMS, MAX_MEMORIES, MAX_REMINDERS, MAX_SHOWN};
 
 /// A reply of the schema's shape, or of an earlier version's, which lacks some lists.
 #[derive(Debug, Deserialize)]
@@ -18,6 +18,12 @@ pub(super) struct Reply {
     pub(super) forget: Vec<String>,
     #[serde(default)]
     pub(super) show: Vec<String>,
+    #[serde(default)]
+    pub(super) pulse: Option<PulseWord>,
+    #[serde(default)]
+    pub(super) remind: Vec<RemindWord>,
+    #[serde(default)]
+    pub(super) unremind: Vec<String>,
 }
 
 /// Something to be said, as she wrote it.
@@ -50,6 +56,29 @@ pub(super) struct Remember {
     pub(super) salience: Option<f64>,
     #[serde(default)]
     pub(super) task: Option<TaskWord>,
+}
+
+/// Her pulse, as she wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PulseWord {
+    #[serde(default)]
+    pub(super) tempo: Option<String>,
+    #[serde(default)]
+    pub(super) urgency: Option<f64>,
+}
+
+/// What she wants to be reminded of, as she wrote it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemindWord {
+    #[serde(default, rename = "in")]
+    pub(super) after: Option<String>,
+    #[serde(default)]
+    pub(super) at: Option<String>,
+    pub(super) text: String,
+    #[serde(default)]
+    pub(super) room: Option<String>,
 }
 
 /// How a task stands, as she wrote it.
@@ -85,6 +114,8 @@ pub(super) fn decode(reply: &str) -> Result<Reply, Fault> {
         ("remember", read.remember.len(), MAX_MEMORIES),
         ("forget", read.forget.len(), MAX_ITEMS),
         ("show", read.show.len(), MAX_SHOWN),
+        ("remind", read.remind.len(), MAX_REMINDERS),
+        ("unremind", read.unremind.len(), MAX_REMINDERS),
     ] {
         if items > most {
             return Err(Fault(format!("{list} has {items} items; at most {most} are taken")));

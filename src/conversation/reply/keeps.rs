@@ -1,4 +1,4 @@
-//! What a reply does beside acts: it remembers, forgets, and asks to be shown a message in whole.
+//! What a reply does beside acts: it remembers, forgets, asks to be shown a message in whole, and looks ahead.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,7 @@ use ruma::OwnedUserId;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::decode::{Remember, TaskWord, decode, label};
+use super::heart::{self, Pulse, Reminds};
 use super::{Allowance, Fault};
 use crate::conversation::memory::{Kept, MemoryNumber, Salience, TEXT_BYTES, Task};
 
@@ -23,12 +24,16 @@ pub struct Keeps {
     pub forget: Vec<MemoryNumber>,
     /// The labels of what she wants to be shown in whole.
     pub show: BTreeSet<String>,
+    /// Her pulse, where she gives one.
+    pub pulse: Option<Pulse>,
+    /// What becomes of her reminders.
+    pub reminds: Reminds,
 }
 
 /// Reads what a reply keeps. A memory without a word is left out; one that is too long is cut.
 ///
 /// # Errors
-/// Not the schema's shape, or a label that stands for nothing in the lane's allowance.
+/// Not the schema's shape, a label that stands for nothing in the lane's allowance, or a time that cannot be read.
 pub fn keeps(reply: &str, allowance: &Allowance) -> Result<Keeps, Fault> {
     let reply = decode(reply)?;
     let forget = reply.forget.iter().map(|given| memory(&label(given), allowance));
@@ -37,6 +42,8 @@ pub fn keeps(reply: &str, allowance: &Allowance) -> Result<Keeps, Fault> {
         forget: forget.collect::<Result<_, _>>()?,
         show: show.collect::<Result<_, _>>()?,
         remember: reply.remember.iter().filter_map(kept).collect(),
+        pulse: reply.pulse.as_ref().map(heart::pulse).transpose()?,
+        reminds: heart::reminds(&reply, allowance)?,
     })
 }
 
@@ -79,8 +86,12 @@ fn person(about: &str) -> Option<OwnedUserId> {
 }
 
 fn topic(about: &str) -> Option<String> {
-    let line = visible(about).split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(cut(&line, TOPIC_BYTES)).filter(|topic| !topic.is_empty())
+    Some(cut(&line(about), TOPIC_BYTES)).filter(|topic| !topic.is_empty())
+}
+
+/// A text on one line.
+pub(super) fn line(text: &str) -> String {
+    visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn visible(text: &str) -> String {
@@ -88,7 +99,7 @@ fn visible(text: &str) -> String {
 }
 
 /// At most so many bytes, cut between graphemes.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let fits =
         text.grapheme_indices(true).map(|(at, grapheme)| at + grapheme.len()).take_while(|end| *end <= most);
     text[..fits.last().unwrap_or(0)].trim_end().to_owned()

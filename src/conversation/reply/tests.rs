@@ -34,6 +34,7 @@ pub(super) fn two_rooms() -> Allowance {
         newest: BTreeMap::from([(event("root"), event("e7"))]),
         memories: BTreeSet::from([MemoryNumber(3)]),
         parts: BTreeSet::from(["m2".to_owned()]),
+        agenda: Agenda::default(),
     }
 }
 
@@ -318,7 +319,7 @@ fn labels_named_by_a_reply_are_listed_once_for_lookup() {
 #[test]
 fn the_schema_is_byte_constant() {
     let digest = uuid::Uuid::new_v5(&uuid::Uuid::nil(), SCHEMA.as_bytes());
-    insta::assert_snapshot!(format!("version {SCHEMA_VERSION}: {digest}"), @"version 2: 7e18d11c-4a4e-5452-89ce-a4954814fed6");
+    insta::assert_snapshot!(format!("version {SCHEMA_VERSION}: {digest}"), @"version 3: 50f8719d-57c5-54f7-be3c-882323272e00");
 }
 
 #[test]
@@ -336,12 +337,25 @@ fn the_schema_asks_for_what_is_decoded() {
         ("remember", MAX_MEMORIES),
         ("forget", MAX_ITEMS),
         ("show", MAX_SHOWN),
+        ("remind", MAX_REMINDERS),
+        ("unremind", MAX_REMINDERS),
     ] {
         assert_eq!(schema["properties"][list]["maxItems"], most);
     }
     let memory = json!({"text": "x", "about": ["@a:hs.test", "tea"], "salience": 0.5, "task": "open"});
     let all = json!({"say": [], "react": [], "remember": [memory], "forget": ["n3"], "show": ["m2"]});
     assert!(is_of(&schema, &all) && keeps(&all.to_string(), &two_rooms()).is_ok());
+    let ahead = json!({
+        "say": [], "react": [], "pulse": {"tempo": "20m", "urgency": 300},
+        "remind": [{"in": "2h", "text": "x", "room": "#swarm:hs.test"}, {"at": "1970-01-02 00:00", "text": "y"}],
+        "unremind": [],
+    });
+    assert!(is_of(&schema, &ahead));
+    assert_eq!(keeps(&ahead.to_string(), &two_rooms()).unwrap().reminds.remind.len(), 2);
+    assert_eq!(
+        schema["properties"]["remind"]["items"]["properties"]["text"]["maxLength"],
+        crate::conversation::reminder::TEXT_BYTES
+    );
     assert!(is_of(&schema, &json!({"say": [], "react": []})));
     assert!(is_of(&schema, &say(json!({"text": "x", "room": "swarm", "reply_to": "m1"}))));
     assert!(!is_of(&schema, &json!({"say": []})));
@@ -352,6 +366,9 @@ fn is_of(schema: &Value, value: &Value) -> bool {
     let length = |text: &str| text.chars().count() as u64;
     match schema["type"].as_str().unwrap() {
         "number" => value.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number)),
+        "integer" => value.as_u64().is_some_and(|number| {
+            (schema["minimum"].as_u64().unwrap()..=schema["maximum"].as_u64().unwrap()).contains(&number)
+        }),
         "string" => value.as_str().is_some_and(|text| {
             schema["enum"].as_array().is_none_or(|words| words.contains(value))
                 && schema["minLength"].as_u64().is_none_or(|least| length(text) >= least)

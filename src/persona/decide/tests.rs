@@ -39,6 +39,7 @@ fn busy() -> MindState {
 
 fn turn(not_before: u64) -> OpenTurn {
     OpenTurn {
+        wake: Wake::Mail,
         id: TurnId(Uuid::from_u128(1)),
         lane: lane("work"),
         seqs: vec![1],

@@ -55,6 +55,9 @@ fn forms_of_turns_stay_as_they_are() {
     check::<TurnForm>(
         r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[],"attempt":1,"not_before":0,"flush":"rental","troubles":{"transient":0,"lost":0,"finals":0,"invalid":0,"generations":0,"fault":null}}"#,
     );
+    check::<TurnForm>(
+        r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"wake":"beat","seqs":[],"attempt":1,"not_before":0,"troubles":{"transient":0,"lost":0,"finals":0,"invalid":0,"generations":0,"fault":null}}"#,
+    );
     check::<SessionForm>(
         r#"{"generation":2,"id":"00000000-0000-0000-0000-000000000001","fingerprint":{"model":"m"},"begun":5,"last_committed":"00000000-0000-0000-0000-000000000002","account":{"prefix":9,"used":8,"ttl":"1h","rehydrated":7,"shared":6,"rent":5,"pings":4,"pinged":3,"window":2,"resident":null,"attempts":1}}"#,
     );

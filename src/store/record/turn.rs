@@ -9,7 +9,7 @@ use super::ledger::AccountForm;
 use super::mail::LaneForm;
 use crate::conversation::{LineId, Millis, TurnId};
 use crate::persona::session::{Fingerprint, Session, Usd};
-use crate::persona::{OpenTurn, Troubles};
+use crate::persona::{OpenTurn, Troubles, Wake};
 
 /// A uuid as text.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +57,52 @@ fn is_nothing(amount: &u64) -> bool {
     *amount == 0
 }
 
+/// [`Wake`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::store) enum WakeForm {
+    #[default]
+    Mail,
+    Beat,
+    Silence,
+    Reminder,
+}
+
+impl WakeForm {
+    fn is_mail(&self) -> bool {
+        *self == Self::Mail
+    }
+}
+
+impl From<Wake> for WakeForm {
+    fn from(wake: Wake) -> Self {
+        match wake {
+            Wake::Mail => Self::Mail,
+            Wake::Beat => Self::Beat,
+            Wake::Silence => Self::Silence,
+            Wake::Reminder => Self::Reminder,
+        }
+    }
+}
+
+impl From<WakeForm> for Wake {
+    fn from(form: WakeForm) -> Self {
+        match form {
+            WakeForm::Mail => Self::Mail,
+            WakeForm::Beat => Self::Beat,
+            WakeForm::Silence => Self::Silence,
+            WakeForm::Reminder => Self::Reminder,
+        }
+    }
+}
+
 /// [`OpenTurn`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::store) struct TurnForm {
     pub(in crate::store) id: Id,
     pub(in crate::store) lane: LaneForm,
+    #[serde(default, skip_serializing_if = "WakeForm::is_mail")]
+    pub(in crate::store) wake: WakeForm,
     pub(in crate::store) seqs: Vec<u64>,
     pub(in crate::store) attempt: u32,
     pub(in crate::store) not_before: u64,
@@ -81,6 +122,7 @@ impl From<OpenTurn> for TurnForm {
         Self {
             id: Id(turn.id.0),
             lane: LaneForm::from(&turn.lane),
+            wake: turn.wake.into(),
             seqs: turn.seqs,
             attempt: turn.attempt,
             not_before: turn.not_before.0,
@@ -99,6 +141,7 @@ impl From<TurnForm> for OpenTurn {
         Self {
             id: TurnId(form.id.0),
             lane: form.lane.into(),
+            wake: form.wake.into(),
             seqs: form.seqs,
             attempt: form.attempt,
             not_before: Millis(form.not_before),

@@ -85,6 +85,7 @@ fn heard_by(persona: &PersonaId, name: &str, text: &str) -> Arrival {
 
 fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
     OpenTurn {
+        wake: crate::persona::Wake::Mail,
         id: TurnId(Uuid::from_u128(id)),
         lane: lane(),
         seqs: seqs.to_vec(),
