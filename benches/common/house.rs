@@ -9,12 +9,14 @@ use std::time::Duration;
 use persona_bridge::bridge::clock::Clock;
 use persona_bridge::bridge::minds::minds;
 use persona_bridge::bridge::{self, BridgeError, Config, Mind, Parts, PersonaConfig, RoomKind};
-use persona_bridge::conversation::{Heed, Level, Permissions, Persona, PersonaId, Register, RegisterName};
+use persona_bridge::conversation::{
+    Bots, Heed, Level, Permissions, Persona, PersonaId, Register, RegisterName,
+};
 use persona_bridge::homeserver::client::{Client, ReqwestTransport};
 use persona_bridge::homeserver::serve::Listen;
-use persona_bridge::persona::Places;
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::session::{Policy, Prices};
+use persona_bridge::persona::{Among, Places};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -145,6 +147,8 @@ fn config(personas: usize, mind: Mind) -> Config {
         dm_memories: Default::default(),
         trim_over: usize::MAX,
         permissions: Permissions(BTreeMap::from([("hs.test".to_owned(), Level::Chat)])),
+        bots: Bots::default(),
+        among: Among::default(),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
         typing_waits: false,
         reconcile: Duration::from_secs(3600),

@@ -8,8 +8,8 @@ use super::start_line::Start;
 use super::threads::Threads;
 use super::{BridgeError, Config, RoomKind};
 use crate::conversation::{
-    Content, Event, Heed, Lane, Listen, Membership, Millis, Permissions, Persona, PersonaId, RegisterName,
-    Room, Seat,
+    Bots, Content, Event, Heed, Lane, Listen, Membership, Millis, Permissions, Persona, PersonaId,
+    RegisterName, Room, Seat,
 };
 use crate::store::{RoomRow, SeatRow, StartLine, Store};
 
@@ -18,6 +18,7 @@ use crate::store::{RoomRow, SeatRow, StartLine, Store};
 pub(crate) struct Directory {
     pub(crate) personas: Vec<Persona>,
     pub(crate) permissions: Permissions,
+    pub(crate) bots: Bots,
     pub(crate) bot: OwnedUserId,
     rooms: BTreeMap<OwnedRoomId, Known>,
     configured: BTreeMap<OwnedRoomId, Lane>,
@@ -49,6 +50,7 @@ impl Directory {
         let mut directory = Self {
             personas: config.personas.iter().map(|p| p.persona.clone()).collect(),
             permissions: config.permissions.clone(),
+            bots: config.bots.clone(),
             bot: config.bot.clone(),
             rooms: BTreeMap::new(),
             configured: BTreeMap::new(),

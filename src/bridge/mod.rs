@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedServerName, OwnedUserId};
 
-use crate::conversation::{Lane, Permissions, Persona, Register, RegisterName};
+use crate::conversation::{Bots, Lane, Permissions, Persona, Register, RegisterName};
 use crate::mind;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::{Policy, Prices};
-use crate::persona::{Budget, Places, State};
+use crate::persona::{Among, Budget, Places, State};
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -35,6 +35,10 @@ pub struct Config {
     pub default_register: Option<RegisterName>,
     /// Who may do what.
     pub permissions: Permissions,
+    /// Users who are machines of other people.
+    pub bots: Bots,
+    /// How far Personas go on among themselves.
+    pub among: Among,
     /// Where memories of direct rooms may be recalled.
     pub dm_memories: DmMemories,
     /// The longest message that is shown in whole, in bytes.

@@ -47,7 +47,7 @@ impl Presence {
         self.unread = batch.deliveries.iter().map(|d| (d.room.clone(), d.event.clone())).collect();
         let rooms: BTreeSet<OwnedRoomId> = {
             let directory = self.shared.directory();
-            let rooms = batch.deliveries.iter().filter(|d| d.addressed).map(|d| d.room.clone());
+            let rooms = batch.deliveries.iter().filter(|d| d.is_asked()).map(|d| d.room.clone());
             rooms.filter(|room| !directory.is_encrypted(room)).collect()
         };
         for room in rooms {

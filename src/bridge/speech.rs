@@ -13,7 +13,7 @@ use super::{BridgeError, Config, Mind, PersonaConfig, memories};
 use crate::conversation::past::{PastLine, told};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
 use crate::conversation::reply::{self, Act, Agenda, Allowance, Fault, Keeps, SCHEMA, Target};
-use crate::conversation::{Batch, Content, Lane, Memory, Millis, PersonaId, Room};
+use crate::conversation::{Batch, Cause, Content, Lane, Memory, Millis, PersonaId, Room, hops};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::session::{Fingerprint, Session};
@@ -228,12 +228,14 @@ pub(crate) fn says(
     turn: &OpenTurn,
     reply: &str,
 ) -> Result<Result<Spoken, Fault>, BridgeError> {
-    let (allowance, closed) = allowance(shared, persona, turn, reply)?;
+    let batch = mail_of(shared, persona, turn)?;
+    let (allowance, closed) = allowance(shared, persona, (turn, &batch), reply)?;
     let read = reply::acts(reply, &allowance).and_then(|acts| Ok((acts, reply::keeps(reply, &allowance)?)));
     let (acts, keeps) = match read {
         Ok(read) => read,
         Err(fault) => return Ok(Err(fault)),
     };
+    let origin = Cause { turn: turn.id, hops: hops::of_turn(&batch.deliveries) };
     let cause = turn.id.to_string();
     let (mut says, mut lost, mut words) = (Vec::new(), BTreeSet::new(), Vec::new());
     for act in &acts {
@@ -248,7 +250,7 @@ pub(crate) fn says(
         for (room, kind, content) in contents(shared, act) {
             let part = says.len().to_string();
             let target = SayTarget { room, kind, cause: &cause, part: &part };
-            says.push(shared.say(&persona.persona.user, target, &content));
+            says.push(shared.say_of(&persona.persona.user, target, &content, Some(&origin)));
         }
     }
     Ok(Ok(Spoken { says, lost, words, keeps }))
@@ -261,8 +263,15 @@ pub(crate) fn keeps(
     turn: &OpenTurn,
     reply: &str,
 ) -> Result<Result<Keeps, Fault>, BridgeError> {
-    let (allowance, _) = allowance(shared, persona, turn, reply)?;
+    let batch = mail_of(shared, persona, turn)?;
+    let (allowance, _) = allowance(shared, persona, (turn, &batch), reply)?;
     Ok(reply::keeps(reply, &allowance))
+}
+
+/// The mail of a turn as it is by now.
+fn mail_of(shared: &Shared, persona: &PersonaConfig, turn: &OpenTurn) -> Result<Batch, BridgeError> {
+    let deliveries = shared.store.deliveries(&persona.persona.id, &turn.seqs)?;
+    Ok(Batch { lane: turn.lane.clone(), deliveries })
 }
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {
@@ -282,12 +291,10 @@ fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static
 fn allowance(
     shared: &Shared,
     persona: &PersonaConfig,
-    turn: &OpenTurn,
+    (turn, batch): (&OpenTurn, &Batch),
     reply: &str,
 ) -> Result<(Allowance, BTreeSet<OwnedRoomId>), BridgeError> {
     let id = &persona.persona.id;
-    let deliveries = shared.store.deliveries(id, &turn.seqs)?;
-    let batch = Batch { lane: turn.lane.clone(), deliveries };
     let mut heard = Vec::new();
     let named = reply::labels_in(reply);
     let memories = memories::worded_in(shared, id, &turn.lane, &named);
@@ -302,10 +309,10 @@ fn allowance(
     let named = |room: &Room| Some(label(room, persona, &turn.lane));
     let mut rooms =
         reply::Rooms::new(&turn.lane, id, directory.rooms_of(id), &shared.config.registers, named);
-    let closed = rooms.take_closed(&batch, |room| directory.room(room).and_then(named));
-    let (trim_over, whole) = trimming(shared, id, &batch)?;
+    let closed = rooms.take_closed(batch, |room| directory.room(room).and_then(named));
+    let (trim_over, whole) = trimming(shared, id, batch)?;
     let tight = turn.troubles.tight;
-    let parts = prompt::parts(&batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
+    let parts = prompt::parts(batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
     let agenda = Agenda { now: turn.as_of, ..Agenda::default() };
-    Ok((reply::allowance(&batch, rooms, heard).with(memories, parts).timed(agenda), closed))
+    Ok((reply::allowance(batch, rooms, heard).with(memories, parts).timed(agenda), closed))
 }

@@ -194,6 +194,7 @@ mod tests {
             sender: user_id!("@a:hs.test").to_owned(),
             at: Millis(at),
             request: None,
+            cause: None,
             content,
         }
     }

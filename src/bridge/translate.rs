@@ -139,6 +139,8 @@ fn said(
     let known = Known {
         personas: &directory.personas,
         permissions: &directory.permissions,
+        bots: &directory.bots,
+        max_hops: shared.config.among.max_hops,
         bot: &directory.bot,
         answers: answers.as_deref(),
         asked: &asked,

@@ -1,9 +1,12 @@
 //! The file as it is written: every key, optional here; what is required is said where it is gathered.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, Error, IntoDeserializer, SeqAccess, Visitor};
 
 use super::units::{Size, Span};
 
@@ -34,7 +37,7 @@ pub struct File {
     /// `[[personas]]`
     pub personas: Vec<Persona>,
     /// `[permissions]`
-    pub permissions: BTreeMap<String, Level>,
+    pub permissions: BTreeMap<String, Permission>,
 }
 
 /// `[homeserver]`
@@ -268,6 +271,8 @@ pub struct Talk {
     pub typing_waits: Option<bool>,
     /// The longest message that is shown in whole.
     pub trim_over: Option<Size>,
+    /// From how many hops on a Persona's line wakes nobody.
+    pub max_hops: Option<u32>,
 }
 
 /// `[memory]`
@@ -305,6 +310,8 @@ pub struct Register {
     pub names_address: Option<bool>,
     /// Whether a mention of the whole room addresses.
     pub room_mention: Option<bool>,
+    /// Whether Personas wake each other there.
+    pub personas_wake: Option<bool>,
     /// Where answers stand.
     pub reply: Option<ReplyIn>,
     /// The registers whose mail lets her speak there, too.
@@ -390,4 +397,32 @@ pub enum Level {
     Chat,
     /// May also steer.
     Admin,
+}
+
+/// A value of `[permissions]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// What somebody may do.
+    Level(Level),
+    /// Of `bots`: patterns of user ids.
+    Patterns(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for Permission {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Permission;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a level, or the patterns of `bots`")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Permission, E> {
+                Level::deserialize(text.into_deserializer()).map(Permission::Level)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Permission, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Permission::Patterns)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }

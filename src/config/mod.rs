@@ -157,6 +157,7 @@ impl Loaded {
         let addressed_only = talk::addressed_only(file, &mut reading);
         let personas = personas::personas(file, &mut reading, homeserver.as_ref().zip(appservice.as_ref()));
         let permissions = talk::permissions(file, &mut reading);
+        let bots = talk::bots(file, &mut reading);
         let bot = homeserver.as_ref().zip(appservice.as_ref()).and_then(|(h, a)| bot(h, &a.bot));
         let (Some(homeserver), Some(appservice), Some(mind), Some(places), Some(prices), Some(bot), true) =
             (homeserver, appservice, mind, places, prices, bot, reading.problems.is_empty())
@@ -174,6 +175,8 @@ impl Loaded {
             addressed_only,
             default_register,
             permissions,
+            bots,
+            among: talk::among(file),
             dm_memories: talk::dm_memories(file),
             trim_over: talk::trim_over(file),
             settle,

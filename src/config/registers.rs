@@ -39,6 +39,7 @@ fn register(file: &File, name: &str, written: &file::Register, reading: &mut Rea
         wakes: written.wakes.map_or(base.heed.wakes, wakes),
         names_address: written.names_address.unwrap_or(base.heed.names_address),
         room_mention: written.room_mention.unwrap_or(base.heed.room_mention),
+        personas_wake: written.personas_wake.unwrap_or(base.heed.personas_wake),
     };
     Register {
         voice: written.voice.clone().unwrap_or(base.voice),

@@ -9,9 +9,13 @@ use super::file::{self, File};
 use super::reading::{Reading, is_placeholder};
 use super::registers::known_register;
 use crate::bridge::RoomKind;
-use crate::conversation::{Level, Permissions, RegisterName};
+use crate::conversation::{Bots, Level, Permissions, RegisterName};
+use crate::persona::Among;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
+
+/// The key of `[permissions]` that is a list.
+const BOTS: &str = "bots";
 
 /// The longest message that is shown in whole unless the file says otherwise.
 const TRIM_OVER: usize = 8 * 1024;
@@ -105,8 +109,14 @@ fn room_alias(reading: &mut Reading<'_>, key: &str, text: &str) -> Option<OwnedR
 
 pub(super) fn permissions(file: &File, reading: &mut Reading<'_>) -> Permissions {
     let mut permissions = BTreeMap::new();
-    for (name, level) in &file.permissions {
+    for (name, written) in &file.permissions {
         let key = format!("permissions.{name}");
+        let file::Permission::Level(level) = written else {
+            if name != BOTS {
+                reading.fail(&key, "is a list", "write one of: block, chat, admin");
+            }
+            continue;
+        };
         let server =
             name.strip_prefix('@').and_then(|user| user.split_once(':')).map_or(name.as_str(), |(_, s)| s);
         let valid = match name.as_str() {
@@ -136,4 +146,28 @@ pub(super) fn permissions(file: &File, reading: &mut Reading<'_>) -> Permissions
         reading.warn("permissions", "nobody may talk to the Personas", remedy);
     }
     Permissions(permissions)
+}
+
+/// Who is a machine of other people.
+pub(super) fn bots(file: &File, reading: &mut Reading<'_>) -> Bots {
+    let Some(file::Permission::Patterns(patterns)) = file.permissions.get(BOTS) else {
+        return Bots::default();
+    };
+    for (index, pattern) in patterns.iter().enumerate() {
+        let key = format!("permissions.{BOTS}[{index}]");
+        let server = pattern.split_once(':').map(|(_, server)| server);
+        if server.is_some_and(is_placeholder) {
+            reading.fail(&key, "is the example's placeholder", "write your own server, or remove it");
+        } else if server.is_none() || !pattern.starts_with(['@', '*']) {
+            let cause = format!("`{pattern}` fits no user id");
+            reading.fail(&key, cause, "write it like \"@*bot:your.server\"; * stands for any text");
+        }
+    }
+    Bots(patterns.clone())
+}
+
+/// How far Personas go on among themselves.
+pub(super) fn among(file: &File) -> Among {
+    let shipped = Among::default();
+    Among { max_hops: file.talk.max_hops.unwrap_or(shipped.max_hops), ..shipped }
 }

@@ -119,6 +119,7 @@ mod tests {
             sender: user_id!("@alice:hs.test").to_owned(),
             at: Millis(1),
             request: None,
+            cause: None,
             content: Content::Message(message),
         }
     }

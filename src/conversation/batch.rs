@@ -31,6 +31,8 @@ pub struct Delivery {
     pub addressed: bool,
     /// Whether it wakes her.
     pub wakes: bool,
+    /// How far a Persona's line is from the last word of a person; none where a person (or a machine of theirs) said it.
+    pub hops: Option<u32>,
     /// Whether it came late: found by reading back, or pushed long after it was said.
     pub late: bool,
     /// `origin_server_ts`.
@@ -56,6 +58,13 @@ pub enum DeliveryKind {
     Redaction(OwnedEventId),
     /// The message itself was taken back before it was fed; it is never rendered.
     Withdrawn,
+}
+
+impl Delivery {
+    /// Whether an answer is asked of her: it is addressed to her, by a person or so that it wakes her.
+    pub fn is_asked(&self) -> bool {
+        self.addressed && (self.hops.is_none() || self.wakes)
+    }
 }
 
 /// Everything that is fed in one turn: deliveries of one lane, in order of their numbers.
@@ -134,6 +143,7 @@ pub(in crate::conversation) mod tests {
             reply_to: None,
             addressed: false,
             wakes: false,
+            hops: None,
             late: false,
             said: Millis(0),
             heard: Millis(0),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
-use super::ids::{Millis, RequestId};
+use super::ids::{Millis, RequestId, TurnId};
 
 /// One event of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,19 @@ pub struct Event {
     pub at: Millis,
     /// Our own request id, where the content carries one: the echo of something we sent.
     pub request: Option<RequestId>,
+    /// The turn that it says it was said in; to be believed of our own Personas only.
+    pub cause: Option<Cause>,
     /// What it says.
     pub content: Content,
+}
+
+/// What a Persona's event comes of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The turn in which she said it.
+    pub turn: TurnId,
+    /// How many Personas' turns lie between that one and the last word of a person.
+    pub hops: u32,
 }
 
 /// What an event says.

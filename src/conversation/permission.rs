@@ -31,8 +31,36 @@ impl Permissions {
     }
 }
 
+/// Users who are machines of other people: they are heard, and never address or wake anybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bots(pub Vec<String>);
+
+impl Bots {
+    /// Whether a user is one of them: one of the patterns is her whole id, where `*` stands for any text.
+    pub fn hold(&self, user: &UserId) -> bool {
+        self.0.iter().any(|pattern| fits(pattern, user.as_str()))
+    }
+}
+
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(begin) else { return false };
+    // What stands between two stars is taken where it comes first: that leaves the most for what follows.
+    let (inner, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = text.strip_suffix(end) else { return false };
+    inner.split('*').all(|part| match text.find(part) {
+        Some(at) => {
+            text = &text[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -77,6 +105,36 @@ mod tests {
     #[test]
     fn case_is_part_of_a_user_id() {
         check(&[("@alice:hs.test", Level::Admin)], "@Alice:hs.test", Level::Block);
+    }
+
+    #[test]
+    fn a_bot_is_who_fits_a_pattern_as_a_whole() {
+        let bots = |patterns: &[&str]| Bots(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
+        let user = |user: &'static str| <&UserId>::try_from(user).unwrap();
+        let several = bots(&["@*bot:hs.test", "@hook-*:*", "@rss:hs.test"]);
+        for held in ["@githubbot:hs.test", "@bot:hs.test", "@hook-1:else.where", "@rss:hs.test"] {
+            assert!(several.hold(user(held)), "{held}");
+        }
+        for free in ["@botany:hs.test", "@bot:hs.test.evil", "@xrss:hs.test", "@hook:hs.test", "@Rss:hs.test"]
+        {
+            assert!(!several.hold(user(free)), "{free}");
+        }
+        assert!(!bots(&[]).hold(user("@rss:hs.test")));
+        assert!(!bots(&["@ab*ba:hs.test"]).hold(user("@aba:hs.test")), "nothing counts twice");
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_fits_what_a_search_of_all_ways_finds(pattern in "[ab*]{0,7}", text in "[ab]{0,7}") {
+            fn slowly(pattern: &[u8], text: &[u8]) -> bool {
+                match pattern.split_first() {
+                    None => text.is_empty(),
+                    Some((b'*', rest)) => (0..=text.len()).any(|taken| slowly(rest, &text[taken..])),
+                    Some((c, rest)) => text.first() == Some(c) && slowly(rest, &text[1..]),
+                }
+            }
+            prop_assert_eq!(fits(&pattern, &text), slowly(pattern.as_bytes(), text.as_bytes()));
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Heed {
     pub names_address: bool,
     /// Whether `@room` addresses her.
     pub room_mention: bool,
+    /// Whether another Persona who addresses her wakes her.
+    pub personas_wake: bool,
 }
 
 /// What of the talk in a room becomes mail.
@@ -43,7 +45,7 @@ pub enum Listen {
     Addressed,
 }
 
-/// Which messages of people wake a Persona.
+/// Which messages of people wake a Persona; another Persona wakes her by what is addressed to her alone, if at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wakes {
     /// Those that are addressed to her.
@@ -126,7 +128,8 @@ impl Register {
             ),
             _ => return None,
         };
-        let heed = Heed { names_address: true, ..Heed::default() };
+        let personas_wake = matches!(name, "minds" | "swarm");
+        let heed = Heed { names_address: true, personas_wake, ..Heed::default() };
         Some(Self { voice: voice.to_owned(), length: length.to_owned(), heed, ..Self::default() })
     }
 }
@@ -157,6 +160,7 @@ mod tests {
         for name in Register::SHIPPED {
             let register = Register::shipped(name).expect(name);
             assert!(!register.voice.is_empty() && !register.length.is_empty(), "{name}");
+            assert_eq!(register.heed.personas_wake, ["minds", "swarm"].contains(&name), "{name}");
         }
         assert_eq!(Register::shipped("lounge"), None);
     }

@@ -173,6 +173,7 @@ fn delivery(number: u64, size: usize) -> Delivery {
         reply_to: None,
         addressed: true,
         wakes: true,
+        hops: None,
         late: false,
         said: Millis(number),
         heard: Millis(number),

@@ -149,6 +149,7 @@ fn delivery(pick: u8, kind: DeliveryKind) -> Delivery {
         reply_to: None,
         addressed: pick.is_multiple_of(2),
         wakes: pick.is_multiple_of(3),
+        hops: pick.is_multiple_of(7).then(|| u32::from(pick)),
         late: false,
         said: Millis(u64::from(pick)),
         heard: Millis(1),

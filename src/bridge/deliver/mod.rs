@@ -17,6 +17,7 @@ use super::calls::backoff;
 use super::shared::{SayTarget, Shared, thaw};
 use crate::conversation::{Millis, RequestId};
 use crate::homeserver::content;
+use crate::homeserver::event::cause_of;
 use crate::store::{NewSay, Parking, Say};
 use attempt::{Tried, attempt};
 use rounds::Rounds;
@@ -229,11 +230,12 @@ impl Deliver {
         let Some(parts) = parts else {
             return self.park(&say, Parking::Refused("it is too large and cannot be split".to_owned())).await;
         };
+        let origin = cause_of(&say.say.body);
         let smaller = parts.iter().enumerate().map(|(index, content)| {
             let part = format!("{}.{}", say.say.part, index + 1);
             let NewSay { sender, room, kind, cause, .. } = &say.say;
             let target = SayTarget { room, kind, cause, part: &part };
-            self.shared.say(sender, target, content)
+            self.shared.say_of(sender, target, content, origin.as_ref())
         });
         let smaller = smaller.collect();
         self.shared.store.split(say.seq, smaller, self.shared.clock.now()).await?;

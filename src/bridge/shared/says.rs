@@ -4,20 +4,31 @@ use ruma::{OwnedRoomId, UserId};
 
 use super::Shared;
 use crate::bridge::BridgeError;
-use crate::conversation::RequestId;
+use crate::conversation::{Cause, RequestId};
 use crate::homeserver::content;
-use crate::homeserver::event::REQUEST_KEY;
+use crate::homeserver::event::{CAUSE_KEY, REQUEST_KEY};
 use crate::store::NewSay;
 
 impl Shared {
     /// A say with its request id derived and its body frozen.
     pub(crate) fn say(&self, sender: &UserId, target: SayTarget<'_>, content: &serde_json::Value) -> NewSay {
+        self.say_of(sender, target, content, None)
+    }
+
+    /// Like [`Shared::say`], of what a Persona says in a turn.
+    pub(crate) fn say_of(
+        &self,
+        sender: &UserId,
+        target: SayTarget<'_>,
+        content: &serde_json::Value,
+        origin: Option<&Cause>,
+    ) -> NewSay {
         let SayTarget { room, kind, cause, part } = target;
         let request = RequestId::derive(self.store.epoch(), sender, room, cause, kind, part);
         NewSay {
             sender: sender.to_owned(),
             room: room.clone(),
-            body: content::freeze(content, &request),
+            body: content::freeze(content, &request, origin),
             request,
             kind: kind.to_owned(),
             cause: cause.to_owned(),
@@ -86,9 +97,11 @@ pub(crate) fn notice(text: &str) -> serde_json::Value {
     serde_json::json!({ "msgtype": "m.notice", "body": text, "m.mentions": {} })
 }
 
-/// Reads our request id back out of a frozen body and gives the content without it.
+/// The content of a frozen body, without what was put into it.
 pub(crate) fn thaw(body: &str) -> Option<serde_json::Value> {
     let mut content: serde_json::Value = serde_json::from_str(body).ok()?;
-    content.as_object_mut()?.remove(REQUEST_KEY);
+    let fields = content.as_object_mut()?;
+    fields.remove(REQUEST_KEY);
+    fields.remove(CAUSE_KEY);
     Some(content)
 }

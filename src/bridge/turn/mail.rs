@@ -75,6 +75,7 @@ mod tests {
             reply_to: None,
             addressed: true,
             wakes: true,
+            hops: None,
             late,
             said: Millis(said),
             heard: Millis(said),

@@ -26,7 +26,7 @@ fn an_unknown_key_names_the_nearest() {
     check(
         "[talk]",
         "[talk]\ncolour = \"red\"",
-        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, typing_waits, trim_over",
+        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, typing_waits, trim_over, max_hops",
     );
     check("[talk]", "[tallk]", "DIR/bridge.toml:12: tallk: unknown key `tallk`; did you mean `talk`?");
     check(
@@ -389,6 +389,21 @@ fn permissions_are_checked() {
         r#""@ada:hs.test" = "admin""#,
         r#""@ada" = "admin""#,
         r#"DIR/bridge.toml:31: permissions.@ada: `@ada` is no user, no server and not *; write "@user:server", "server" or "*""#,
+    );
+    check(
+        r#""@ada:hs.test" = "admin""#,
+        r#"bots = ["@*bot:hs.test", "newsbot"]"#,
+        r#"DIR/bridge.toml:31: permissions.bots[1]: `newsbot` fits no user id; write it like "@*bot:your.server"; * stands for any text"#,
+    );
+    check(
+        r#""@ada:hs.test" = "admin""#,
+        r#""@ada:hs.test" = ["admin"]"#,
+        "DIR/bridge.toml:31: permissions.@ada:hs.test: is a list; write one of: block, chat, admin",
+    );
+    check(
+        r#""@ada:hs.test" = "admin""#,
+        r#"bots = ["@*bot:example.org"]"#,
+        "DIR/bridge.toml:31: permissions.bots[0]: is the example's placeholder; write your own server, or remove it",
     );
     check(
         "\"hs.test\" = \"chat\"\n\"@ada:hs.test\" = \"admin\"\n",

@@ -14,11 +14,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::conversation::{Heed, Level, Register, RegisterName, Wakes};
+use crate::conversation::{Bots, Heed, Level, Register, RegisterName, Wakes};
 use crate::mind::claude::Ttl;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::care::{self, Flushing};
-use crate::persona::{Budget, Places};
+use crate::persona::{Among, Budget, Places};
 
 const GOOD: &str = r##"[homeserver]
 url = "http://127.0.0.1:8008"
@@ -150,6 +150,22 @@ fn shipped_registers_need_not_be_written_down_and_a_section_changes_only_what_it
     assert_eq!(of("swarm"), Register { heed, ..shipped });
     let lounge = Register { voice: "Short.".into(), ..Register::default() };
     assert_eq!(of("lounge"), lounge);
+}
+
+#[test]
+fn how_far_personas_go_on_among_themselves_is_as_shipped_or_as_written() {
+    let dir = folder();
+    let shipped = gather(dir.path(), GOOD, &[]).expect("good").bridge;
+    assert_eq!((shipped.among, shipped.bots), (Among::default(), Bots::default()));
+    let text = GOOD
+        .replacen("[talk]", "[talk]\nmax_hops = 1", 1)
+        .replacen("[permissions]", "[permissions]\nbots = [\"@*bot:hs.test\"]", 1)
+        .replacen("[registers.lounge]", "[registers.lounge]\npersonas_wake = true", 1);
+    let written = gather(dir.path(), &text, &[]).expect("good").bridge;
+    assert_eq!(written.among.max_hops, 1);
+    assert!(written.bots.hold(ruma::user_id!("@newsbot:hs.test")));
+    assert!(written.registers[&RegisterName("lounge".into())].heed.personas_wake);
+    assert!(!shipped.registers[&RegisterName("lounge".into())].heed.personas_wake);
 }
 
 #[test]

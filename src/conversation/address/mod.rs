@@ -9,9 +9,10 @@ use ruma::OwnedEventId;
 
 use super::batch::{Delivery, DeliveryKind};
 use super::event::{Content, Event, Message, MessageKind};
+use super::hops;
 use super::ids::{Lane, Millis, PersonaId};
-use super::permission::{Level, Permissions};
-use super::register::{Listen, Wakes};
+use super::permission::{Bots, Level, Permissions};
+use super::register::{Heed, Listen, Wakes};
 use super::room::{Persona, Room, Seat};
 
 /// What is known beside the event.
@@ -21,6 +22,10 @@ pub struct Known<'a> {
     pub personas: &'a [Persona],
     /// Who may chat.
     pub permissions: &'a Permissions,
+    /// Who is a machine of other people.
+    pub bots: &'a Bots,
+    /// From how many hops on a Persona's line wakes nobody.
+    pub max_hops: u32,
     /// The bot and any other user of ours: never mail.
     pub bot: &'a ruma::UserId,
     /// The sender of the event that this one answers, where that is known.
@@ -72,7 +77,7 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
     if let Some(why) = unheard(event, room, known) {
         return Hearing::Nothing(why);
     }
-    let calls = calls(event, message, known);
+    let voice = voice(event, message, known);
     let called = called(event, message, room, known);
     let to_nobody = called.is_none();
     let mut mail: Vec<_> = seated(room, known.personas)
@@ -80,12 +85,21 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
         .map(|(persona, seat)| {
             let is_asked = to_nobody && message.thread.is_some() && known.asked.contains(&persona.id);
             let is_called = called.as_ref().is_some_and(|called| called.contains(&persona.id));
-            let is_to_her = is_asked || is_called || matches!(seat.lane, Lane::Direct(_));
+            let by_itself = is_called || matches!(seat.lane, Lane::Direct(_));
             let is_passing = to_nobody && message.edits.is_none();
-            let addressed = calls && is_to_her;
-            let wakes = calls && wakes(seat.heed.wakes, is_to_her, is_passing);
+            let (addressed, wakes) = match voice {
+                Voice::Persona(hops) if message.kind != MessageKind::Notice => {
+                    (by_itself, by_itself && rouses(hops, message, seat.heed, known))
+                }
+                Voice::Persona(_) | Voice::Machine => (false, false),
+                Voice::Person => {
+                    let is_to_her = is_asked || by_itself;
+                    (is_to_her, wakes(seat.heed.wakes, is_to_her, is_passing))
+                }
+            };
             let delivery = message_delivery(event, message, room, &seat.lane, known);
-            (is_to_her, (persona.id.clone(), Delivery { addressed, wakes, ..delivery }))
+            let hops = voice.hops();
+            (is_asked || by_itself, (persona.id.clone(), Delivery { addressed, wakes, hops, ..delivery }))
         })
         .collect();
     if mail.is_empty() {
@@ -120,16 +134,48 @@ fn is_persona(event: &Event, known: Known<'_>) -> bool {
     known.personas.iter().any(|persona| persona.user == event.sender)
 }
 
-/// Whether it can call upon anybody: it is of a person and no notice.
-fn calls(event: &Event, message: &Message, known: Known<'_>) -> bool {
-    !is_persona(event, known) && message.kind != MessageKind::Notice
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voice {
+    /// A person.
+    Person,
+    /// A Persona, in a turn with so many hops.
+    Persona(u32),
+    /// A machine of other people, or anybody by a notice: it calls upon nobody.
+    Machine,
+}
+
+impl Voice {
+    /// The hops of a Persona's line.
+    fn hops(self) -> Option<u32> {
+        match self {
+            Self::Persona(hops) => Some(hops),
+            Self::Person | Self::Machine => None,
+        }
+    }
+}
+
+fn voice(event: &Event, message: &Message, known: Known<'_>) -> Voice {
+    if is_persona(event, known) {
+        // What she says outside of turns (that a room is encrypted, that mail waits) has no cause.
+        return Voice::Persona(event.cause.map_or(hops::UNKNOWN, |cause| cause.hops));
+    }
+    let is_machine = message.kind == MessageKind::Notice || known.bots.hold(&event.sender);
+    if is_machine { Voice::Machine } else { Voice::Person }
+}
+
+/// Whether a Persona's line that is addressed to another wakes her.
+fn rouses(hops: u32, message: &Message, heed: Heed, known: Known<'_>) -> bool {
+    let says_something = !message.text.trim().is_empty();
+    says_something && heed.personas_wake && heed.wakes != Wakes::Nobody && hops < known.max_hops
 }
 
 /// Whom the thread that a message stands in (or begins) asks after it, with the thread's root, if that changes: those it
 /// addresses, where it addresses or answers anybody, else those who were asked before.
 pub fn asks(event: &Event, room: &Room, known: Known<'_>) -> Option<(OwnedEventId, BTreeSet<PersonaId>)> {
     let Content::Message(message) = &event.content else { return None };
-    if unheard(event, room, known).is_some() || !calls(event, message, known) || message.edits.is_some() {
+    let is_person = voice(event, message, known) == Voice::Person;
+    if unheard(event, room, known).is_some() || !is_person || message.edits.is_some() {
         return None;
     }
     let asked = called(event, message, room, known)?;
@@ -220,6 +266,7 @@ fn delivery(event: &Event, room: &Room, lane: &Lane, kind: DeliveryKind, known: 
         reply_to: None,
         addressed: false,
         wakes: false,
+        hops: None,
         late: known.late || (event.at.is_known() && known.now.since(event.at) >= LATE),
         said: event.at,
         heard: known.now,

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use ruma::{OwnedUserId, owned_event_id, owned_room_id, user_id};
 
 use super::*;
-use crate::conversation::event::{Member, Membership};
-use crate::conversation::ids::{RegisterName, RequestId};
+use crate::conversation::event::{Cause, Member, Membership};
+use crate::conversation::ids::{RegisterName, RequestId, TurnId};
 use crate::conversation::register::{Heed, Listen, Wakes};
 
 fn persona(id: &str, name: &str) -> Persona {
@@ -64,6 +64,7 @@ fn event(sender: &str, content: Content) -> Event {
         sender: user(sender),
         at: Millis(1_000),
         request: None,
+        cause: None,
         content,
     }
 }
@@ -75,6 +76,8 @@ fn say(sender: &str, text: &str) -> Event {
 struct World {
     personas: Vec<Persona>,
     permissions: Permissions,
+    bots: Bots,
+    max_hops: u32,
     answers: Option<OwnedUserId>,
     asked: BTreeSet<PersonaId>,
     late: bool,
@@ -89,6 +92,8 @@ impl Default for World {
                 ("@mallory:hs.test".into(), Level::Block),
                 ("@root:hs.test".into(), Level::Admin),
             ])),
+            bots: Bots(vec!["@hook-*:hs.test".into()]),
+            max_hops: 3,
             answers: None,
             asked: BTreeSet::new(),
             late: false,
@@ -101,6 +106,8 @@ impl World {
         Known {
             personas: &self.personas,
             permissions: &self.permissions,
+            bots: &self.bots,
+            max_hops: self.max_hops,
             bot: user_id!("@bot:hs.test"),
             answers: self.answers.as_deref(),
             asked: &self.asked,
@@ -234,7 +241,8 @@ proptest! {
             prop_assert_eq!(&asked, &expect);
             let Hearing::Mail(mail) = heard else { panic!("not mail") };
             for (id, delivery) in mail {
-                prop_assert_eq!(delivery.addressed, !is_persona && expect.contains(&id));
+                let is_asked = if is_persona { rune } else { expect.contains(&id) };
+                prop_assert_eq!(delivery.addressed, is_asked);
             }
         }
     }
@@ -246,7 +254,7 @@ fn a_room_may_listen_to_what_is_addressed_to_her_alone() {
     quiet.listen = Listen::Addressed;
     check(&say("alice", "hello all"), &quiet, "[unaddressed]");
     check(&say("alice", "Eir, hi"), &quiet, "eir!");
-    check(&say("p_rune", "Eir, hi"), &quiet, "eir");
+    check(&say("p_rune", "Eir, hi"), &quiet, "eir!");
     let edit = Message { edits: Some(owned_event_id!("$old:hs.test")), ..message("oh") };
     check(&event("alice", Content::Message(edit)), &quiet, "edit of $old:hs.test: eir rune");
     let world = World { asked: ids(&["eir"]), ..World::default() };
@@ -336,13 +344,13 @@ fn notices_are_mail_but_never_wake() {
 }
 
 #[test]
-fn personas_hear_each_other_but_never_wake_each_other_and_never_hear_themselves() {
+fn personas_hear_each_other_and_never_themselves() {
     let mut mentioning = message("Rune, look");
     mentioning.mentions = vec![user("p_rune"), user("p_eir")];
     let event = event("p_eir", Content::Message(mentioning));
     for lane in [register(), direct()] {
         let world = World { answers: Some(user("p_rune")), ..World::default() };
-        assert_eq!(summary(&world.hear(&event, &room(&lane, true))), "rune");
+        assert_eq!(summary(&world.hear(&event, &room(&lane, true))), "rune!");
     }
 }
 
@@ -471,6 +479,7 @@ fn a_delivery_carries_what_the_event_says() {
         reply_to: Some(owned_event_id!("$before:hs.test")),
         addressed: true,
         wakes: true,
+        hops: None,
         late: true,
         said: Millis(1_000),
         heard: Millis(5_000),
@@ -494,4 +503,78 @@ fn each_message_kind_keeps_its_kind() {
         assert_eq!(mail[0].1.kind, expect);
         assert_eq!(mail[0].1.sender_name, None);
     }
+}
+
+/// What a Persona says, with so many hops; none without a cause.
+fn of_persona(who: &str, hops: Option<u32>, message: Message) -> Event {
+    let cause = hops.map(|hops| Cause { turn: TurnId(uuid::Uuid::from_u128(1)), hops });
+    Event { cause, ..event(who, Content::Message(message)) }
+}
+
+/// How Eir hears it in a room that heeds so: `!` where it is addressed to her, `*` where it wakes her.
+fn to_eir(event: &Event, lane: &Lane, heed: Heed) -> String {
+    let mut room = room(lane, true);
+    room.seats.values_mut().for_each(|seat| seat.heed = heed);
+    let Hearing::Mail(mail) = World::default().hear(event, &room) else { panic!("not mail") };
+    let (_, delivery) = mail.into_iter().find(|(id, _)| id.as_str() == "eir").expect("she hears it");
+    let mark = |is: bool, mark: &'static str| if is { mark } else { "" };
+    format!("{}{}", mark(delivery.addressed, "!"), mark(delivery.wakes, "*"))
+}
+
+#[test]
+fn a_persona_wakes_another_by_what_is_addressed_to_her_within_the_hops_and_where_that_is_wanted() {
+    let heed = Heed { names_address: true, personas_wake: true, ..Heed::default() };
+    let rune = |hops: u32, text: &str| of_persona("p_rune", Some(hops), message(text));
+    let heard = |event: &Event, heed: Heed| to_eir(event, &register(), heed);
+    assert_eq!(heard(&rune(0, "Eir, hi"), heed), "!*");
+    assert_eq!(heard(&rune(2, "Eir, hi"), heed), "!*");
+    assert_eq!(heard(&rune(3, "Eir, hi"), heed), "!", "from max_hops on it is for her and does not wake her");
+    assert_eq!(heard(&rune(0, "hi all"), heed), "");
+    let mention = Message { mentions: vec![user("p_eir")], ..message("  ") };
+    assert_eq!(heard(&of_persona("p_rune", Some(0), mention), heed), "!", "it says nothing");
+    assert_eq!(heard(&of_persona("p_rune", None, message("Eir, hi")), heed), "!", "of no known turn");
+    let notice = Message { kind: MessageKind::Notice, ..message("Eir, hi") };
+    assert_eq!(heard(&of_persona("p_rune", Some(0), notice), heed), "");
+    assert_eq!(heard(&rune(0, "Eir, hi"), Heed { personas_wake: false, ..heed }), "!");
+    assert_eq!(heard(&rune(0, "Eir, hi"), Heed { wakes: Wakes::Nobody, ..heed }), "!");
+    let anyone = Heed { wakes: Wakes::Anyone, ..heed };
+    assert_eq!(heard(&rune(0, "hi all"), anyone), "", "only people's passing lines wake there");
+    assert_eq!(heard(&say("alice", "hi all"), anyone), "*");
+    assert_eq!(to_eir(&rune(0, "hi"), &direct(), heed), "!*");
+    assert_eq!(to_eir(&rune(0, "hi"), &direct(), Heed { personas_wake: false, ..heed }), "!");
+}
+
+#[test]
+fn a_thread_in_which_she_was_asked_goes_on_with_people_alone() {
+    let heed = Heed { personas_wake: true, ..Heed::default() };
+    let world = World { asked: ids(&["eir"]), ..World::default() };
+    let mut room = room(&register(), false);
+    room.seats.values_mut().for_each(|seat| seat.heed = heed);
+    let heard = |event: &Event| summary(&world.hear(event, &room));
+    assert_eq!(heard(&in_thread("go on", &[], false)), "eir! rune");
+    let rune = Event { sender: user("p_rune"), ..in_thread("go on", &[], false) };
+    assert_eq!(heard(&rune), "eir");
+}
+
+#[test]
+fn only_a_persona_is_believed_how_far_it_has_come() {
+    let hops = |event: &Event| {
+        let Hearing::Mail(mail) = World::default().hear(event, &room(&register(), true)) else {
+            panic!("no mail")
+        };
+        mail[0].1.hops
+    };
+    assert_eq!(hops(&of_persona("p_rune", Some(2), message("hi"))), Some(2));
+    assert_eq!(hops(&of_persona("p_rune", None, message("hi"))), Some(hops::UNKNOWN));
+    assert_eq!(hops(&of_persona("alice", Some(2), message("hi"))), None, "forged");
+}
+
+#[test]
+fn a_bot_is_heard_and_calls_upon_nobody() {
+    let heed = Heed { names_address: true, wakes: Wakes::Anyone, ..Heed::default() };
+    assert_eq!(to_eir(&say("hook-ci", "Eir, it is green"), &register(), heed), "");
+    assert_eq!(to_eir(&say("hook-ci", "it is green"), &direct(), heed), "");
+    let world = World::default();
+    assert_eq!(asks(&say("hook-ci", "Eir, hi"), &room(&register(), true), world.known()), None);
+    assert_eq!(to_eir(&say("alice", "Eir, it is green"), &register(), heed), "!*");
 }

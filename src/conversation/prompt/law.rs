@@ -117,10 +117,11 @@ prop_compose! {
         (kind, text) in (any_kind(), text()),
         (thread, reply_to) in (prop::option::of(any_event()), prop::option::of(any_event())),
         (addressed, late, said, heard) in (any::<bool>(), any::<bool>(), any_time(), any_time()),
+        hops in prop::option::of(any::<u32>()),
     ) -> Delivery {
         Delivery {
             seq: 0, lane: swarm(), room, sender, sender_name, event: event("?"), kind, text, thread, reply_to,
-            addressed, wakes: addressed, late, said, heard,
+            addressed, wakes: addressed, hops, late, said, heard,
         }
     }
 }
@@ -222,6 +223,7 @@ fn expected(delivery: &Delivery, batch: &Batch, around: &Surroundings) -> ReadMe
     };
     let mut marks = Vec::new();
     marks.extend(delivery.addressed.then(|| "to you".to_owned()));
+    marks.extend(delivery.hops.map(|_| "persona".to_owned()));
     marks.extend(delivery.late.then(|| match delivery.said.0 {
         0 | 253_402_300_800_000.. => "late".to_owned(),
         said => format!("late by {} min", delivery.heard.0.saturating_sub(said) / MINUTE),

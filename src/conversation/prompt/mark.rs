@@ -7,6 +7,9 @@ use ruma::{EventId, OwnedEventId};
 use super::{OWN, time};
 use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
 
+/// The mark of what a Persona says.
+const PERSONA: &str = "persona";
+
 /// What events are called in a batch.
 pub(super) struct Labels<'a> {
     heard: &'a BTreeMap<OwnedEventId, String>,
@@ -41,6 +44,7 @@ pub(super) fn marks(delivery: &Delivery, labels: &Labels<'_>) -> Vec<String> {
     if delivery.addressed {
         marks.push("to you".to_owned());
     }
+    marks.extend(delivery.hops.map(|_| PERSONA.to_owned()));
     marks.extend(lateness(delivery));
     marks.extend(delivery.reply_to.as_ref().map(|event| format!("reply to {}", labels.called(event))));
     marks.extend(delivery.thread.as_ref().map(|event| thread(labels.called(event))));

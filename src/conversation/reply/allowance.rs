@@ -38,10 +38,10 @@ fn target(delivery: &Delivery) -> Option<Target> {
     Some(Target { room, event: event.clone(), thread })
 }
 
-/// The newest addressed message, or the newest of any kind.
+/// The newest message that asks her, or the newest of any kind.
 fn default_place(batch: &Batch, rooms: &Rooms) -> Option<Target> {
-    let said = batch.shown().filter_map(|delivery| Some((delivery.addressed, target(delivery)?)));
-    let (_, (_, newest)) = said.enumerate().max_by_key(|(place, (addressed, _))| (*addressed, *place))?;
+    let said = batch.shown().filter_map(|delivery| Some((delivery.is_asked(), target(delivery)?)));
+    let (_, (_, newest)) = said.enumerate().max_by_key(|(place, (asked, _))| (*asked, *place))?;
     rooms.contains(&newest.room).then_some(newest)
 }
 
@@ -51,7 +51,7 @@ fn newest_in_threads(batch: &Batch) -> BTreeMap<OwnedEventId, OwnedEventId> {
 }
 
 fn asked(batch: &Batch, rooms: &Rooms) -> BTreeMap<OwnedRoomId, Target> {
-    let addressed = batch.shown().filter(|delivery| delivery.addressed && rooms.contains(&delivery.room));
+    let addressed = batch.shown().filter(|delivery| delivery.is_asked() && rooms.contains(&delivery.room));
     addressed.filter_map(|delivery| Some((delivery.room.clone(), target(delivery)?))).collect()
 }
 

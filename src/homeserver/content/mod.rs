@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use ruma::{EventId, OwnedUserId, UserId};
 use serde_json::{Map, Value, json};
 
-use super::event::REQUEST_KEY;
-use crate::conversation::RequestId;
+use super::event::{CAUSE_KEY, REQUEST_KEY};
+use crate::conversation::{Cause, RequestId};
 
 /// The most bytes a serialised content may have (Synapse takes 64,963, Conduit 64,927).
 pub const CONTENT_MAX: usize = 60_000;
 
-/// What is left free for the request id that [`freeze`] puts in.
-const REQUEST_ROOM: usize = 128;
+/// What is left free for the request id and the cause that [`freeze`] puts in.
+const REQUEST_ROOM: usize = 256;
 
 /// Words to be said in a room.
 #[derive(Clone, Debug)]
@@ -63,11 +63,14 @@ pub fn split(content: &Value) -> Option<Vec<Value>> {
     ])
 }
 
-/// The content as JSON text with the request id in it.
-pub fn freeze(content: &Value, request: &RequestId) -> String {
+/// The content as JSON text with the request id in it, and what a Persona's event comes of.
+pub fn freeze(content: &Value, request: &RequestId, cause: Option<&Cause>) -> String {
     let mut content = content.clone();
     if let Some(fields) = content.as_object_mut() {
         fields.insert(REQUEST_KEY.to_owned(), Value::from(request.as_str()));
+        if let Some(Cause { turn, hops }) = cause {
+            fields.insert(CAUSE_KEY.to_owned(), json!({"turn": turn.to_string(), "hops": hops}));
+        }
     }
     content.to_string()
 }

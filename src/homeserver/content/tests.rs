@@ -2,8 +2,10 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use ruma::{event_id, user_id};
+use uuid::Uuid;
 
 use super::*;
+use crate::conversation::TurnId;
 
 type Members = BTreeMap<OwnedUserId, Option<String>>;
 
@@ -268,7 +270,7 @@ fn a_reaction() {
 #[test]
 fn a_frozen_content_carries_its_request_id() {
     insta::assert_snapshot!(
-        freeze(&one("*hi* @eir:hs.test"), &RequestId("1-2-3".into())),
+        freeze(&one("*hi* @eir:hs.test"), &RequestId("1-2-3".into()), None),
         @r##"{"body":"*hi* @eir:hs.test","dev.persona_bridge.request_id":"1-2-3","format":"org.matrix.custom.html","formatted_body":"<em>hi</em> <a href=\"https://matrix.to/#/@eir:hs.test\">Eir</a>","m.mentions":{"user_ids":["@eir:hs.test"]},"msgtype":"m.text"}"##
     );
 }
@@ -386,8 +388,9 @@ proptest! {
         let members = members();
         let thread = in_thread.then_some(event_id!("$root"));
         let parts = parts(&Speech { thread, ..speech(&text, &members) }, MAX);
+        let cause = Cause { turn: TurnId(Uuid::nil()), hops: u32::MAX };
         for part in &parts {
-            let frozen = freeze(part, &RequestId("00000000-0000-0000-0000-000000000000".into()));
+            let frozen = freeze(part, &RequestId(Uuid::nil().to_string()), Some(&cause));
             prop_assert!(frozen.len() <= MAX, "{}", frozen);
             prop_assert!(!body(part).trim().is_empty());
         }

@@ -14,10 +14,13 @@ use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
 use serde_json::value::RawValue;
 
 use self::fields::{Fields, without_lone_surrogates};
-use crate::conversation::{Content, Event, Member, Membership, Millis, RequestId};
+use crate::conversation::{Cause, Content, Event, Member, Membership, Millis, RequestId, TurnId};
 
 /// The namespaced content key that carries our request id.
 pub const REQUEST_KEY: &str = "dev.persona_bridge.request_id";
+
+/// The namespaced content key that carries the turn in which a Persona said it, and its hops.
+pub const CAUSE_KEY: &str = "dev.persona_bridge.cause";
 
 /// The most bytes of raw JSON that go into quarantine.
 pub const RAW_MAX: usize = 64 * 1024;
@@ -65,7 +68,20 @@ fn read_text(text: &str) -> Result<Event, &'static str> {
     let fields = event.object("content");
     let request = fields.string(REQUEST_KEY).filter(|key| !key.is_empty());
     let request = request.map(|key| RequestId(key.into_owned()));
-    Ok(Event { id, room, sender, at: Millis(at), request, content: content(kind, &event, &fields) })
+    let cause = cause(&fields.object(CAUSE_KEY));
+    Ok(Event { id, room, sender, at: Millis(at), request, cause, content: content(kind, &event, &fields) })
+}
+
+/// What a frozen content comes of, if it says so.
+pub fn cause_of(content: &str) -> Option<Cause> {
+    cause(&Fields::read(content)?.object(CAUSE_KEY))
+}
+
+/// Of which turn an event says that it is; none where either half of it cannot be read.
+fn cause(fields: &Fields<'_>) -> Option<Cause> {
+    let turn = fields.string("turn")?.parse().ok().map(TurnId)?;
+    let hops = fields.number("hops").and_then(|hops| u32::try_from(hops).ok())?;
+    Some(Cause { turn, hops })
 }
 
 fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Content {

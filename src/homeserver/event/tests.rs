@@ -1,9 +1,11 @@
 use proptest::prelude::*;
 use ruma::{owned_event_id, owned_room_id, owned_user_id};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::*;
 use crate::conversation::{Message, MessageKind};
+use crate::homeserver::content::freeze;
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
@@ -65,6 +67,7 @@ fn a_plain_message() {
             sender: owned_user_id!("@alice:hs.test"),
             at: Millis(1_700_000_000_000),
             request: None,
+            cause: None,
             content: Content::Message(plain("hello")),
         }
     );
@@ -296,6 +299,31 @@ fn our_own_echo_carries_its_request_id() {
     let reaction = json!({"m.relates_to": {"rel_type": "m.annotation"}, REQUEST_KEY: "abc"});
     let read = read_ok(&event("m.reaction", reaction));
     assert_eq!((read.request, read.content), (Some(RequestId("abc".into())), other("m.reaction")));
+}
+
+#[test]
+fn what_we_freeze_tells_its_turn_and_hops_and_half_of_that_tells_nothing() {
+    let cause = Cause { turn: TurnId(Uuid::from_u128(7)), hops: 2 };
+    let frozen = freeze(&text("x"), &RequestId("abc".into()), Some(&cause));
+    assert_eq!(cause_of(&frozen), Some(cause));
+    let content: Value = serde_json::from_str(&frozen).unwrap();
+    let read = |content: Value| read_ok(&event("m.room.message", content)).cause;
+    assert_eq!(read(content.clone()), Some(cause));
+    assert_eq!(read_ok(&event("m.reaction", content.clone())).cause, Some(cause));
+    for (key, value) in [
+        ("turn", json!("no uuid")),
+        ("turn", json!(7)),
+        ("hops", json!(-1)),
+        ("hops", json!(1.5)),
+        ("hops", json!("2")),
+        ("hops", json!(5_000_000_000_u64)),
+    ] {
+        let mut content = content.clone();
+        content[CAUSE_KEY][key] = value.clone();
+        assert_eq!(read(content.clone()), None, "{key}: {value}");
+        assert!(matches!(read_ok(&event("m.room.message", content)).content, Content::Message(_)));
+    }
+    assert_eq!(read(with(text("x"), CAUSE_KEY, json!("x"))), None);
 }
 
 #[test]

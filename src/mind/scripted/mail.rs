@@ -13,7 +13,7 @@ pub(super) struct Mail {
     pub(super) user: String,
     /// The sender's display name, else the user id.
     pub(super) name: String,
-    /// Whether it was to her.
+    /// Whether it was to her, and of no other Persona: two stand-ins would answer each other for ever.
     pub(super) to_her: bool,
     /// The label of the message that this one tells to be taken back.
     pub(super) takes_back: Option<String>,
@@ -88,7 +88,7 @@ fn message(line: &str, room: &str) -> Option<Mail> {
         label: label.to_owned(),
         user: user.to_owned(),
         name: name.unwrap_or_else(|| user.to_owned()),
-        to_her: marks().any(|mark| mark == "to you"),
+        to_her: marks().any(|mark| mark == "to you") && !marks().any(|mark| mark == "persona"),
         takes_back: marks().find_map(|mark| mark.strip_prefix("took back ")).map(str::to_owned),
         text: text.strip_prefix(' ').unwrap_or(text).to_owned(),
     })
@@ -175,6 +175,12 @@ mod tests {
     }
 
     #[test]
+    fn what_a_persona_says_is_not_answered() {
+        let read = read("m9 08:39 <@p_rune:hs.test> (to you; persona; thread m7): hi");
+        assert!(!read[0].to_her);
+    }
+
+    #[test]
     fn what_is_taken_back_is_named() {
         let read = read("m9 08:39 <@alice:hs.test> (took back m7):");
         assert_eq!(read[0].takes_back.as_deref(), Some("m7"));
@@ -213,6 +219,7 @@ mod tests {
             reply_to: None,
             addressed,
             wakes: addressed,
+            hops: None,
             late: seq.is_multiple_of(2),
             said: Millis(1_793_436_000_000),
             heard: Millis(1_793_436_300_000),

@@ -127,6 +127,9 @@ pub(in crate::store) struct MailForm {
     /// Whether it wakes her; none where it does if it is addressed to her.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) wakes: Option<bool>,
+    /// How far a Persona's line is from the last word of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) hops: Option<u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) late: bool,
     /// Whether an earlier turn may have fed it: it was held, and released.
@@ -154,6 +157,7 @@ impl MailForm {
             reply_to: delivery.reply_to,
             addressed: delivery.addressed,
             wakes: Some(delivery.wakes).filter(|wakes| *wakes != delivery.addressed),
+            hops: delivery.hops,
             late: delivery.late,
             fed: false,
             whole: false,
@@ -178,6 +182,7 @@ impl MailForm {
             reply_to: self.reply_to,
             addressed: self.addressed,
             wakes: self.wakes.unwrap_or(self.addressed),
+            hops: self.hops,
             late: self.late,
             said: Millis(self.said),
             heard: Millis(self.heard),

@@ -33,6 +33,7 @@ fn forms_of_mail_stay_as_they_are() {
     }
     check::<MailForm>(&mail.replace(r#""late":true"#, r#""late":true,"fed":true"#));
     check::<MailForm>(&mail.replace(r#""late":true"#, r#""wakes":false,"late":true"#));
+    check::<MailForm>(&mail.replace(r#""late":true"#, r#""hops":2,"late":true"#));
     check::<MailForm>(
         r#"{"lane":{"direct":"!d:x.org"},"room":"!d:x.org","sender":"@a:x.org","event":"$e","kind":"media","said":5,"heard":6}"#,
     );

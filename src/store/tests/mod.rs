@@ -65,6 +65,7 @@ fn mail(name: &str, text: &str) -> Delivery {
         reply_to: None,
         addressed: true,
         wakes: true,
+        hops: None,
         late: false,
         said: Millis(900),
         heard: NOW,

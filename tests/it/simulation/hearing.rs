@@ -306,7 +306,7 @@ fn each_kind_of_message_has_its_words() {
 }
 
 #[test]
-fn personas_hear_each_other_and_never_wake_each_other() {
+fn personas_hear_each_other_and_wake_nobody_where_that_is_not_wanted() {
     let mut world = World::new(Flavour::Synapse);
     let reply = json!({ "say": [{ "text": "Brage, wake up" }], "react": [] }).to_string();
     let ending = persona_bridge::persona::Ending::Answered { reply };

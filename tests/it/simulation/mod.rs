@@ -2,6 +2,7 @@
 
 mod account;
 mod again;
+mod among;
 mod attention;
 mod brake;
 mod budget;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use persona_bridge::bridge::clock::Clock;
 use persona_bridge::bridge::{self, BridgeError, Config, Mind, PersonaConfig, RoomKind};
 use persona_bridge::conversation::{
-    Heed, Level, Millis, Permissions, Persona, PersonaId, Register, RegisterName,
+    Bots, Heed, Level, Millis, Permissions, Persona, PersonaId, Register, RegisterName,
 };
 use persona_bridge::homeserver::serve::Listen;
 use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
 use persona_bridge::persona::session::{Policy, Prices};
-use persona_bridge::persona::{Budget, Places, Usage};
+use persona_bridge::persona::{Among, Budget, Places, Usage};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -345,6 +345,8 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         dm_memories: DmMemories::default(),
         trim_over: 8 * 1024,
         permissions: Permissions(BTreeMap::from([(server.clone(), Level::Chat)])),
+        bots: Bots::default(),
+        among: Among::default(),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
         typing_waits: false,
         reconcile: Duration::from_secs(300),

@@ -57,6 +57,20 @@ fn an_allowance_knows_the_batch_and_where_it_was_asked() {
 }
 
 #[test]
+fn a_persona_who_does_not_wake_her_asks_for_no_answer() {
+    let lane = register("swarm");
+    let asked = |of: &[Delivery]| {
+        let batch = Batch::new(lane.clone(), of.to_vec()).unwrap();
+        allowance(&batch, open(["swarm", "burn"]), []).default
+    };
+    let person = Delivery { addressed: true, ..delivery(1, &lane, "swarm") };
+    let persona = Delivery { addressed: true, hops: Some(3), ..delivery(2, &lane, "burn") };
+    let waking = Delivery { wakes: true, ..persona.clone() };
+    assert_eq!(asked(&[person.clone(), persona]), Some(target("swarm", "e1", None)));
+    assert_eq!(asked(&[person, waking]), Some(target("burn", "e2", None)));
+}
+
+#[test]
 fn the_newest_addressed_message_sets_the_thread_of_its_room() {
     let lane = register("swarm");
     let asked = |seq, thread: Option<&str>| Delivery {
