@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
 use super::start_line::Start;
 use super::threads::Threads;
@@ -100,7 +100,7 @@ impl Directory {
     }
 
     /// A room, if anything is known of it.
-    pub(crate) fn room(&self, room: &OwnedRoomId) -> Option<&Room> {
+    pub(crate) fn room(&self, room: &RoomId) -> Option<&Room> {
         self.rooms.get(room).map(|known| &known.room)
     }
 
@@ -186,12 +186,12 @@ impl Directory {
     }
 
     /// Whether mail of a room may be fed: somebody sits there and reading has caught up.
-    pub(crate) fn hears(&self, room: &OwnedRoomId) -> bool {
+    pub(crate) fn hears(&self, room: &RoomId) -> bool {
         self.rooms.get(room).is_some_and(|known| known.marked && !known.room.seats.is_empty())
     }
 
     /// Whether a Persona's mail of a room may be fed: its reading has caught up, or she has lost the room.
-    pub(crate) fn is_ready(&self, persona: &PersonaId, room: &OwnedRoomId) -> bool {
+    pub(crate) fn is_ready(&self, persona: &PersonaId, room: &RoomId) -> bool {
         let seated = self.room(room).is_some_and(|room| room.seats.contains_key(persona));
         !seated || self.hears(room)
     }

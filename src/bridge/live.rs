@@ -70,6 +70,7 @@ impl Live {
                 Step::Sleep(until) => self.idle(until).await?,
                 Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
                 Step::Feed(_) => self.feed().await?,
+                Step::PutBack(_) => self.put_back().await?,
                 Step::StopMind(how) => self.stop(how).await?,
                 Step::Leave => return Ok(()),
             }
@@ -117,6 +118,7 @@ impl Live {
             held: self.hold(),
             mind: self.state.clone(),
             open_turn: self.turns.open().cloned(),
+            stopped: self.turns.is_stopped()?,
             lanes: self.shared.ready_lanes(&self.id)?,
             settle: self.shared.config.settle,
         })
@@ -265,6 +267,14 @@ impl Live {
         self.shared.slots.thinks(&self.id);
         self.state = MindState::Busy(feed.line);
         self.command(MindCommand::Feed(Box::new(feed))).await
+    }
+
+    /// She is stopped where the open turn's mail was said; what else she has to do needs its own place to think.
+    async fn put_back(&mut self) -> Result<(), BridgeError> {
+        if self.state == MindState::NoSlot {
+            self.state = MindState::Closed;
+        }
+        self.turns.put_back().await
     }
 
     /// Whether she may think now. Where nobody waits, an idle mind just goes on.

@@ -26,10 +26,13 @@ pub enum Lever {
     Hold,
     /// Who was held is asked again.
     Release,
+    /// It is only looked at.
+    Show,
 }
 
 impl Lever {
-    const NAMES: [(&str, Self); 2] = [("brake-hold", Self::Hold), ("brake-release", Self::Release)];
+    const NAMES: [(&str, Self); 3] =
+        [("brake-hold", Self::Hold), ("brake-release", Self::Release), ("brake-show", Self::Show)];
 
     fn named(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, lever)| lever)
@@ -39,6 +42,7 @@ impl Lever {
         match self {
             Self::Hold => "brake-hold",
             Self::Release => "brake-release",
+            Self::Show => "brake-show",
         }
     }
 }
@@ -193,6 +197,7 @@ impl Order {
             Self::Memory { asked: Asked::List | Asked::Show(_), .. }
                 | Self::State { asked: States::Get, .. }
                 | Self::Campaign(Campaigns::List)
+                | Self::Brake { lever: Lever::Show, .. }
         )
     }
 
@@ -243,7 +248,7 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
                 Word::Keep => format!("session {generation} of {persona} goes on for as long as it can"),
             })
         }
-        Order::Brake { lever, persona } => pull(store, *lever, persona.as_ref()).await,
+        Order::Brake { lever, persona } => pull(store, *lever, persona.clone(), now).await,
         Order::Memory { persona, asked } => Ok(inspect::carry_out(store, persona, asked).await?),
         Order::State { persona, asked } => states::carry_out(store, persona, asked, now).await,
         Order::Campaign(asked) => Ok(campaigns::carry_out(store, asked).await?),
@@ -255,18 +260,22 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
     }
 }
 
-async fn pull(store: &Store, lever: Lever, persona: Option<&PersonaId>) -> Result<String, OrderError> {
-    let mut brake = match store.brake() {
-        Err(StoreError::Corrupt { .. }) => Brake::everyone(),
-        read => read?,
+async fn pull(
+    store: &Store,
+    lever: Lever,
+    persona: Option<PersonaId>,
+    now: Millis,
+) -> Result<String, OrderError> {
+    let brake = match lever {
+        Lever::Hold => store.change_brake(move |brake| brake.hold(persona.as_ref())).await?,
+        Lever::Release => store.change_brake(move |brake| brake.release(persona.as_ref(), now)).await?,
+        Lever::Show => match store.brake() {
+            Err(StoreError::Corrupt { .. }) => Brake::everyone(),
+            read => read?,
+        },
     };
-    match lever {
-        Lever::Hold => brake.hold(persona),
-        Lever::Release => brake.release(persona),
-    }
-    store.set_brake(brake.clone()).await?;
-    Ok(match brake.held() {
-        Some(held) => format!("the brake holds {held}: nothing is asked until `brake release`"),
+    Ok(match brake.told() {
+        Some(held) => format!("the brake holds {held}: nothing is asked or said until `brake release`"),
         None => "the brake holds nobody".to_owned(),
     })
 }

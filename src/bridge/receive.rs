@@ -93,6 +93,7 @@ fn take(shared: &Arc<Shared>, received: Received) -> Result<Option<Accepting>, B
         }
         let woken = effects.woken.clone();
         accept(&shared, effects, unreadable, None).await?;
+        shared.steered(&woken.steered).await?;
         let _ = answer.send(Answer::Taken);
         wake(&shared, &woken);
         Ok(())
@@ -115,6 +116,7 @@ fn take_back(shared: &Arc<Shared>, back: ReadBack) -> Accepting {
         let woken = effects.woken.clone();
         let mark = Mark { room, event: mark, lines };
         let new = accept(&shared, effects, unreadable, Some(mark)).await?;
+        shared.steered(&woken.steered).await?;
         let _ = done.send(new);
         wake(&shared, &woken);
         Ok(())

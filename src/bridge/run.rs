@@ -232,10 +232,15 @@ fn ended_well(done: Result<Done, JoinError>) -> Result<(), BridgeError> {
     done.map_or_else(|error| Err(BridgeError::Task { name: error.to_string() }), |(_, result)| result)
 }
 
+/// Whether something is to be sent that may be.
+fn owes(shared: &Shared) -> Result<bool, BridgeError> {
+    Ok(!shared.store.heads_of(|user, room| shared.may_speak(user, room))?.is_empty())
+}
+
 /// Gives the outbox a moment; what is left is sent at the next start.
 async fn drain(shared: &Shared) -> Result<(), BridgeError> {
     let deadline = shared.clock.now().plus(DRAIN);
-    while shared.clock.now() < deadline && !shared.store.outbox_heads()?.is_empty() {
+    while shared.clock.now() < deadline && owes(shared)? {
         shared.outbox.notify_one();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -67,7 +67,7 @@ pub(crate) fn page(shared: &Shared) -> Value {
     let Counts { waiting, held, outbox, parked, quarantined } = shared.store.counts();
     json!({
         "unheard": shared.tally.counted(),
-        "braked": shared.brake().held(),
+        "braked": shared.brake().told(),
         "minds": living(shared),
         "waiting": waiting,
         "held": held,

@@ -8,6 +8,7 @@ use super::BridgeError;
 use super::directory::Directory;
 use super::encryption;
 use super::shared::{InviteWork, Poke, Shared};
+use super::steering;
 use crate::conversation::about_me;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
@@ -40,6 +41,8 @@ pub(crate) struct Woken {
     pub(crate) hearers: BTreeSet<PersonaId>,
     /// Whether the bot is asked something.
     pub(crate) desk: bool,
+    /// The rooms in which an admin has stopped Personas, or let them go on.
+    pub(crate) steered: BTreeSet<OwnedRoomId>,
 }
 
 /// Translates events in order.
@@ -132,6 +135,11 @@ fn said(
     effects: &mut Effects,
 ) -> Result<Vec<Effect>, BridgeError> {
     let mut out = echo(shared, event);
+    if let Some(steer) = steering::steer(shared, event, path) {
+        effects.woken.steered.insert(event.room.clone());
+        out.push(steering::effect(shared, event, steer)?);
+        return Ok(out);
+    }
     let answers = answered_user(shared, event)?;
     let asked = asked_in_thread(shared, event)?;
     let mut directory = shared.directory();

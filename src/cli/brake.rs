@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::beside::{Whom, order};
-use super::{CliError, print};
+use super::{CliError, ConfigFile, print};
 use crate::bridge::orders::{Lever, Order};
 use crate::config::Environment;
 use crate::operate::ExitCode;
@@ -23,12 +23,15 @@ pub enum Action {
     Hold(Whom),
     /// Who was held is asked again
     Release(Whom),
+    /// Whom it holds, and whom admins have stopped in which rooms
+    Show(ConfigFile),
 }
 
 pub(super) async fn brake(options: Options, environment: Environment) -> Result<ExitCode, CliError> {
     let (lever, whom) = match options.action {
         Action::Hold(whom) => (Lever::Hold, whom),
         Action::Release(whom) => (Lever::Release, whom),
+        Action::Show(file) => (Lever::Show, Whom { file, persona: None }),
     };
     let (config, persona) = whom.load(environment)?;
     let follows = order(&config, &Order::Brake { lever, persona }).await?;

@@ -18,6 +18,7 @@ pub mod register;
 pub mod reminder;
 pub mod reply;
 pub mod room;
+pub mod steer;
 
 pub use batch::{Batch, Delivery, DeliveryKind};
 pub use campaign::{Campaign, Slug};

@@ -1,8 +1,14 @@
-//! The operator's brake: who is not to be asked, whatever comes.
+//! The brake: who is not to be asked, and where nothing is asked or said, whatever comes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::conversation::PersonaId;
+use ruma::{OwnedRoomId, RoomId};
+
+use crate::conversation::steer::{Steer, Word};
+use crate::conversation::{Millis, PersonaId};
+
+/// Whom in which room a word of an admin is about; none stands for everyone there.
+pub type Place = (OwnedRoomId, Option<PersonaId>);
 
 /// Whom the brake holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,17 +17,33 @@ pub struct Brake {
     pub all: bool,
     /// These Personas.
     pub personas: BTreeSet<PersonaId>,
+    /// What admins said last in rooms, and when. A word to go is kept: one that was said before it may come after it.
+    pub words: BTreeMap<Place, (Word, Millis)>,
+    /// When an operator last let everyone go: a word to stop that was said before that is overtaken.
+    pub released: Millis,
 }
 
 impl Brake {
     /// It holds everyone.
     pub fn everyone() -> Self {
-        Self { all: true, personas: BTreeSet::new() }
+        Self { all: true, ..Self::default() }
     }
 
-    /// Whether it holds a Persona.
+    /// Whether it holds a Persona wherever she is.
     pub fn holds(&self, persona: &PersonaId) -> bool {
         self.all || self.personas.contains(persona)
+    }
+
+    /// Whether an admin has stopped a Persona in a room.
+    pub fn stops(&self, persona: &PersonaId, room: &RoomId) -> bool {
+        // Nearly always there is no word at all.
+        !self.words.is_empty()
+            && self.stopped().any(|(of, whom)| of == room && whom.is_none_or(|whom| whom == persona))
+    }
+
+    /// Whether an admin has stopped anybody anywhere.
+    pub fn is_steered(&self) -> bool {
+        self.stopped().next().is_some()
     }
 
     /// Holds a Persona, or everyone.
@@ -32,15 +54,61 @@ impl Brake {
         }
     }
 
-    /// Lets a Persona go, or everyone. Where it holds everyone, one alone cannot be let go.
-    pub fn release(&mut self, persona: Option<&PersonaId>) {
+    /// Lets a Persona go wherever she was stopped, or everyone. Where it holds everyone, or a room as a whole, one alone
+    /// cannot be let go.
+    pub fn release(&mut self, persona: Option<&PersonaId>, now: Millis) {
         match persona {
             Some(persona) => drop(self.personas.remove(persona)),
-            None => *self = Self::default(),
+            None => {
+                (self.all, self.released) = (false, now);
+                self.personas.clear();
+            }
+        }
+        for ((_, whom), (word, at)) in &mut self.words {
+            if *word == Word::Stop && persona.is_none_or(|persona| whom.as_ref() == Some(persona)) {
+                (*word, *at) = (Word::Go, now);
+            }
         }
     }
 
-    /// Whom it holds, in words; none where it holds nobody.
+    /// Heeds what an admin said in a room, unless something newer was said of it; answers whether that changes whom it stops.
+    /// A word to go lets everyone it is about go, also those who were stopped by name.
+    pub fn steer(&mut self, steer: &Steer) -> bool {
+        let place = (steer.room.clone(), steer.whom.clone());
+        let overtaken = |at: Millis| at > steer.at;
+        if self.words.get(&place).is_some_and(|(_, at)| overtaken(*at))
+            || (steer.word == Word::Stop && overtaken(self.released.max(self.gone(&steer.room))))
+        {
+            return false;
+        }
+        let before: Vec<Place> = self.places();
+        if steer.word == Word::Go && steer.whom.is_none() {
+            let there =
+                self.words.iter_mut().filter(|((room, _), (_, at))| *room == steer.room && !overtaken(*at));
+            there.for_each(|(_, word)| *word = (Word::Go, steer.at));
+        }
+        self.words.insert(place, (steer.word, steer.at));
+        before != self.places()
+    }
+
+    /// When everyone in a room was last let go.
+    fn gone(&self, room: &RoomId) -> Millis {
+        match self.words.get(&(room.to_owned(), None)) {
+            Some((Word::Go, at)) => *at,
+            Some((Word::Stop, _)) | None => Millis::default(),
+        }
+    }
+
+    fn stopped(&self) -> impl Iterator<Item = (&RoomId, Option<&PersonaId>)> {
+        let words = self.words.iter().filter(|(_, (word, _))| *word == Word::Stop);
+        words.map(|((room, whom), _)| (&**room, whom.as_ref()))
+    }
+
+    fn places(&self) -> Vec<Place> {
+        self.stopped().map(|(room, whom)| (room.to_owned(), whom.cloned())).collect()
+    }
+
+    /// Whom it holds wherever they are, in words; none where it holds nobody so.
     pub fn held(&self) -> Option<String> {
         if self.all {
             return Some("everyone".to_owned());
@@ -48,14 +116,30 @@ impl Brake {
         let names: Vec<&str> = self.personas.iter().map(PersonaId::as_str).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
+
+    /// Whom it holds, and who is stopped where, in words; none where nobody is.
+    pub fn told(&self) -> Option<String> {
+        let stopped = self
+            .stopped()
+            .map(|(room, whom)| format!("{} in {room}", whom.map_or("everyone", |whom| whom.as_str())));
+        let all: Vec<String> = self.held().into_iter().chain(stopped).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use ruma::room_id;
+
     use super::*;
 
     fn id(name: &str) -> PersonaId {
         PersonaId(name.to_owned())
+    }
+
+    fn said(word: Word, whom: Option<&str>, at: u64) -> Steer {
+        Steer { room: room_id!("!a:hs.test").to_owned(), whom: whom.map(id), word, at: Millis(at) }
     }
 
     #[test]
@@ -65,13 +149,81 @@ mod tests {
         brake.hold(Some(&id("eir")));
         brake.hold(Some(&id("bil")));
         assert_eq!(brake.held().as_deref(), Some("bil, eir"));
-        brake.release(Some(&id("bil")));
+        brake.release(Some(&id("bil")), Millis(1));
         assert!(brake.holds(&id("eir")) && !brake.holds(&id("bil")));
         brake.hold(None);
         assert_eq!(brake.held().as_deref(), Some("everyone"));
-        brake.release(Some(&id("bil")));
+        brake.release(Some(&id("bil")), Millis(2));
         assert!(brake.holds(&id("bil")), "everyone is everyone");
-        brake.release(None);
-        assert_eq!(brake, Brake::default());
+        brake.release(None, Millis(3));
+        assert_eq!(brake, Brake { released: Millis(3), ..Brake::default() });
+    }
+
+    #[test]
+    fn an_admin_stops_a_room_or_one_persona_in_it() {
+        let (here, there) = (room_id!("!a:hs.test"), room_id!("!b:hs.test"));
+        let mut brake = Brake::default();
+        assert!(brake.steer(&said(Word::Stop, Some("eir"), 1)));
+        assert!(brake.stops(&id("eir"), here) && !brake.stops(&id("bil"), here));
+        assert!(!brake.stops(&id("eir"), there) && !brake.holds(&id("eir")));
+        assert!(brake.steer(&said(Word::Stop, None, 2)) && brake.stops(&id("bil"), here));
+        assert_eq!(
+            (brake.held(), brake.told()),
+            (None, Some("everyone in !a:hs.test, eir in !a:hs.test".into()))
+        );
+        assert!(
+            brake.steer(&said(Word::Go, Some("eir"), 3)) && brake.stops(&id("eir"), here),
+            "the room is stopped"
+        );
+        assert!(brake.steer(&said(Word::Go, None, 4)));
+        assert_eq!((brake.stops(&id("bil"), here), brake.told()), (false, None));
+        assert!(!brake.steer(&said(Word::Go, None, 5)), "nothing changes");
+    }
+
+    #[test]
+    fn a_room_that_goes_on_goes_on_as_a_whole_and_so_does_all_that_operators_release() {
+        let here = room_id!("!a:hs.test");
+        let stopped = || {
+            let mut brake = Brake::default();
+            brake.steer(&said(Word::Stop, None, 1));
+            brake.steer(&said(Word::Stop, Some("eir"), 2));
+            brake
+        };
+        let mut gone = stopped();
+        gone.steer(&said(Word::Go, None, 3));
+        assert!(!gone.stops(&id("eir"), here) && !gone.stops(&id("bil"), here));
+        let mut eir = stopped();
+        eir.release(Some(&id("eir")), Millis(3));
+        assert_eq!(eir.told().as_deref(), Some("everyone in !a:hs.test"));
+        let mut all = stopped();
+        all.release(None, Millis(3));
+        assert_eq!(all.told(), None);
+        assert!(!all.steer(&said(Word::Stop, None, 2)), "it was said before they were let go");
+        assert!(all.steer(&said(Word::Stop, None, 4)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_order_words_are_heard_in_the_newest_of_all_that_bear_on_her_counts(
+            words in Just((0_u64..6).collect::<Vec<_>>()).prop_shuffle(),
+            kinds in prop::collection::vec((any::<bool>(), 0_usize..3), 6),
+        ) {
+            let of = |at: u64| {
+                let (stops, whom) = kinds[usize::try_from(at).unwrap()];
+                let word = if stops { Word::Stop } else { Word::Go };
+                said(word, [None, Some("eir"), Some("bil")][whom], at + 1)
+            };
+            let heard = |order: &[u64]| {
+                let mut brake = Brake::default();
+                for at in order {
+                    brake.steer(&of(*at));
+                }
+                let here = room_id!("!a:hs.test");
+                [brake.stops(&id("eir"), here), brake.stops(&id("bil"), here)]
+            };
+            let mut in_order = words.clone();
+            in_order.sort_unstable();
+            prop_assert_eq!(heard(&words), heard(&in_order));
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct Situation {
     pub mind: MindState,
     /// Her open turn.
     pub open_turn: Option<OpenTurn>,
+    /// Whether mail of the open turn is of a room in which she is stopped.
+    pub stopped: bool,
     /// Mail waiting outside the open turn, a row for each lane that has any.
     pub lanes: Vec<LaneMail>,
     /// How long a room must have been quiet, and the longest wait for that.
@@ -141,6 +143,8 @@ pub enum Step {
     BeginTurn(Lane),
     /// Feed the open turn's current attempt.
     Feed(TurnId),
+    /// Close the open turn; its mail waits again.
+    PutBack(TurnId),
     /// Stop the mind.
     StopMind(Stop),
     /// All is at rest: the loop may end.
@@ -161,13 +165,24 @@ pub enum Stop {
 /// The rules, the first that applies wins:
 /// 1. The service stops: a line in the works gets its grace, then the mind is stopped, then she leaves.
 /// 2. Somebody holds her: nothing is begun or fed, and the brake ends a line in the works.
-/// 3. Her mind is busy, stopping, or has no place to live: an event will wake her.
-/// 4. A turn is open: it is fed as soon as its time has come.
-/// 5. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
-/// 6. Else she sleeps until the first lane is due.
+/// 3. Mail of the open turn is of a room in which she is stopped: a line in the works is ended, then the mail waits again, so
+///    that she goes on elsewhere.
+/// 4. Her mind is busy, stopping, or has no place to live: an event will wake her.
+/// 5. A turn is open: it is fed as soon as its time has come.
+/// 6. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
+/// 7. Else she sleeps until the first lane is due.
 pub fn decide(situation: &Situation) -> Step {
     if situation.shutting_down {
         return wind_down(situation);
+    }
+    if situation.stopped && situation.held != Some(Hold::Brake) {
+        match (&situation.mind, &situation.open_turn) {
+            (MindState::Busy(_), Some(_)) => return Step::StopMind(Stop::Busy),
+            (MindState::Closed | MindState::Idle | MindState::NoSlot, Some(turn)) => {
+                return Step::PutBack(turn.id);
+            }
+            (MindState::Stopping, _) | (_, None) => {}
+        }
     }
     match (&situation.mind, situation.held) {
         (MindState::Busy(_), Some(Hold::Brake)) => return Step::StopMind(Stop::Busy),

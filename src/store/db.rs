@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
-use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 use uuid::Uuid;
 
 use super::base::View;
@@ -20,8 +20,8 @@ use super::{
     Waiting,
 };
 use super::{
-    campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, transcript,
-    turns,
+    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states,
+    transcript, turns,
 };
 use crate::conversation::about_me::Question;
 use crate::conversation::past::PastTurn;
@@ -90,16 +90,11 @@ impl Store {
     }
     /// Whom the operator's brake holds.
     pub fn brake(&self) -> Result<Brake> {
-        let text = self.read(|view| view.meta(BRAKE))?;
-        text.map_or_else(|| Ok(Brake::default()), |text| record::brake(&text))
+        self.read(|view| brake::kept(view))
     }
-    /// Writes down whom it holds.
-    pub async fn set_brake(&self, brake: Brake) -> Result<()> {
-        self.write(move |tx| {
-            tx.put_meta(BRAKE, &record::brake_text(&brake));
-            Ok(())
-        })
-        .await
+    /// Changes whom it holds; answers whom it holds then. One that cannot be read held everyone.
+    pub async fn change_brake(&self, change: impl FnOnce(&mut Brake) + Send + 'static) -> Result<Brake> {
+        self.write(move |tx| brake::change(tx, change)).await
     }
 
     /// Takes events in: those seen before are dropped, the rest take effect; with `mark`, the room's checked mark moves in
@@ -345,6 +340,11 @@ impl Store {
     pub async fn close_campaign(&self, slug: Slug) -> Result<bool> {
         self.write(move |tx| campaigns::close(tx, &slug)).await
     }
+    /// Ends a turn without a reply; its mail waits again, to be shown as mail that may have been fed.
+    pub async fn put_back(&self, persona: &PersonaId, turn: OpenTurn, books: Books) -> Result<()> {
+        let persona = persona.clone();
+        self.write(move |tx| turns::put_back(tx, &persona, &turn, books)).await
+    }
     /// How many deliveries of a Persona are held.
     pub fn held(&self, persona: &PersonaId) -> Result<u64> {
         Ok(self.index().held(persona))
@@ -365,7 +365,11 @@ impl Store {
 
     /// The oldest unparked say of each room, in order of their places.
     pub fn outbox_heads(&self) -> Result<Vec<Say>> {
-        let heads = self.index().heads();
+        self.heads_of(|_, _| true)
+    }
+    /// The same, of those who may speak there.
+    pub fn heads_of(&self, may_speak: impl Fn(&UserId, &RoomId) -> bool) -> Result<Vec<Say>> {
+        let heads = self.index().heads(may_speak);
         self.says(&heads)
     }
     /// The says at these places.

@@ -12,7 +12,7 @@ use super::base::View;
 use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, OursForm, QuarantineForm, RequestForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Arrival, Effect, Mark, Result, Unreadable, index, memories, outbox, redact, rooms};
+use super::{Arrival, Effect, Mark, Result, Unreadable, brake, index, memories, outbox, redact, rooms};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Words up to this length stand in the row they belong to, so that heads are read without the words of long ones.
@@ -76,6 +76,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::Seat(_)
             | Effect::Unseat { .. }
             | Effect::Ask(_)
+            | Effect::Steer { .. }
             | Effect::Once { .. }) => {
                 tx.put(Table::Events, id.as_bytes(), &known)?;
                 is_row = true;
@@ -104,6 +105,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Seat(seat) => rooms::seat(tx, seat, None),
         Effect::Unseat { persona, user, room } => rooms::unseat(tx, &persona, &user, &room).map(drop),
         Effect::Ask(question) => memories::ask(tx, &question),
+        Effect::Steer { steer, says } => brake::steer(tx, &steer, says, now),
         Effect::Once { key, says } => outbox::once(tx, &key, says, now).map(drop),
     }
 }

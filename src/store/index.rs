@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ruma::OwnedRoomId;
+use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
 use sled::IVec;
 
 use super::base::View;
@@ -36,6 +36,14 @@ pub(super) enum Fate {
     Failed,
 }
 
+/// A say as far as its order goes.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    room: OwnedRoomId,
+    sender: OwnedUserId,
+    fate: Fate,
+}
+
 /// A change of a row that is mirrored.
 #[derive(Debug)]
 pub(super) enum Change {
@@ -45,8 +53,8 @@ pub(super) enum Change {
     Turn { persona: PersonaId, seqs: Vec<u64> },
     /// Mail put aside.
     Held { persona: PersonaId, seq: u64, held: bool },
-    /// A say: its room and whether it is to be sent.
-    Say { seq: u64, say: Option<(OwnedRoomId, Fate)> },
+    /// A say: where it goes and whether it is to be sent.
+    Say { seq: u64, say: Option<Line> },
     /// How many unreadable texts there ever were.
     Quarantined(u64),
     /// A memory, none where it is forgotten.
@@ -120,7 +128,8 @@ impl Change {
             (Some(_), false) => Fate::Parked,
             (Some(_), true) => Fate::Failed,
         };
-        Ok(Self::Say { seq, say: form.map(|say| (say.room.clone(), fate(&say))) })
+        let line = |say: SayForm| Line { fate: fate(&say), room: say.room, sender: say.sender };
+        Ok(Self::Say { seq, say: form.map(line) })
     }
 }
 
@@ -183,7 +192,7 @@ fn mail(head: &Waiting) -> Mail<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     personas: BTreeMap<PersonaId, Pile>,
-    says: BTreeMap<u64, (OwnedRoomId, Fate)>,
+    says: BTreeMap<u64, Line>,
     lines: BTreeMap<OwnedRoomId, BTreeSet<u64>>,
     failed: BTreeSet<u64>,
     quarantined: u64,
@@ -245,8 +254,8 @@ impl Index {
         }
     }
 
-    fn apply_say(&mut self, seq: u64, say: Option<(OwnedRoomId, Fate)>) {
-        if let Some((room, _)) = self.says.remove(&seq)
+    fn apply_say(&mut self, seq: u64, say: Option<Line>) {
+        if let Some(Line { room, .. }) = self.says.remove(&seq)
             && let Some(line) = self.lines.get_mut(&room)
         {
             line.remove(&seq);
@@ -254,12 +263,12 @@ impl Index {
                 self.lines.remove(&room);
             }
         }
-        set(&mut self.failed, seq, say.as_ref().is_some_and(|(_, fate)| *fate == Fate::Failed));
-        let Some((room, fate)) = say else { return };
-        if fate == Fate::Waits {
-            self.lines.entry(room.clone()).or_default().insert(seq);
+        set(&mut self.failed, seq, say.as_ref().is_some_and(|say| say.fate == Fate::Failed));
+        let Some(say) = say else { return };
+        if say.fate == Fate::Waits {
+            self.lines.entry(say.room.clone()).or_default().insert(seq);
         }
-        self.says.insert(seq, (room, fate));
+        self.says.insert(seq, say);
     }
 
     /// The heads of the mail that waits outside the open turn.
@@ -288,16 +297,18 @@ impl Index {
         self.personas.get(persona).map_or(0, |pile| pile.held.len() as u64)
     }
 
-    /// The places of the first say of each room, in order.
-    pub(super) fn heads(&self) -> Vec<u64> {
-        let firsts: BTreeSet<u64> = self.lines.values().filter_map(|line| line.first().copied()).collect();
+    /// The places of the first say of each room by somebody who may speak there, in order.
+    pub(super) fn heads(&self, may_speak: impl Fn(&UserId, &RoomId) -> bool) -> Vec<u64> {
+        let speaks = |seq: &u64| self.says.get(seq).is_some_and(|say| may_speak(&say.sender, &say.room));
+        let first = |line: &BTreeSet<u64>| line.iter().copied().find(speaks);
+        let firsts: BTreeSet<u64> = self.lines.values().filter_map(first).collect();
         firsts.into_iter().collect()
     }
 
     /// The places of the first say of each room that is parked until it is tried again, in order.
     pub(super) fn failed_heads(&self) -> Vec<u64> {
         let mut rooms = BTreeSet::new();
-        let failed = self.failed.iter().filter_map(|seq| Some((*seq, &self.says.get(seq)?.0)));
+        let failed = self.failed.iter().filter_map(|seq| Some((*seq, &self.says.get(seq)?.room)));
         failed.filter(|(_, room)| rooms.insert(*room)).map(|(seq, _)| seq).collect()
     }
 
@@ -313,7 +324,7 @@ impl Index {
             waiting: piles.clone().map(|pile| pile.waiting.len() as u64).sum(),
             held: piles.map(|pile| pile.held.len() as u64).sum(),
             outbox: self.says.len() as u64,
-            parked: self.says.values().filter(|(_, fate)| *fate != Fate::Waits).count() as u64,
+            parked: self.says.values().filter(|say| say.fate != Fate::Waits).count() as u64,
             quarantined: self.quarantined(),
         }
     }

@@ -4,6 +4,7 @@
 //! No sled type stands in a signature. Reads are answered from memory or the page cache and do not block for long.
 
 mod base;
+mod brake;
 mod campaigns;
 mod chunk;
 mod compact;
@@ -36,6 +37,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
 use crate::conversation::about_me::Question;
+use crate::conversation::steer::Steer;
 use crate::conversation::{Delivery, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
 use crate::persona::OpenTurn;
 use crate::persona::memory::{Recalled, Seen};
@@ -119,6 +121,13 @@ pub enum Effect {
         user: OwnedUserId,
         /// The room.
         room: OwnedRoomId,
+    },
+    /// An admin stops Personas in a room, or lets them go on; where that changes anything it is told.
+    Steer {
+        /// What was said.
+        steer: Steer,
+        /// What is sent to tell it.
+        says: Vec<NewSay>,
     },
     /// The bot is asked something, which it answers by [`Store::answer`].
     Ask(Question),

@@ -131,6 +131,21 @@ pub(super) fn hold(
     Ok(())
 }
 
+/// Ends a turn whose mail waits again: it may have been fed.
+pub(super) fn put_back(tx: &mut Tx<'_>, persona: &PersonaId, turn: &OpenTurn, books: Books) -> Result<()> {
+    book(tx, persona, books)?;
+    for seq in &turn.seqs {
+        let place = mail_key(persona, *seq);
+        if let Some(mail) = tx.record::<MailForm>(Table::Mail, &place)? {
+            tx.put(Table::Mail, &place, &MailForm { fed: true, ..mail })?;
+        }
+    }
+    if open(tx, persona)?.is_some_and(|open| open.id == turn.id) {
+        tx.remove(Table::Turns, &turn_key(persona))?;
+    }
+    Ok(())
+}
+
 /// Puts held mail back to where mail waits, a Persona's or everybody's; answers how much.
 pub(super) fn release(tx: &mut Tx<'_>, persona: Option<&PersonaId>) -> Result<u64> {
     let mut released = 0;

@@ -24,6 +24,8 @@ pub(super) enum Tried {
         server_fault: bool,
         reached: bool,
     },
+    /// She was stopped there meanwhile: it waits.
+    Stopped,
     TooLarge,
     /// It stands there already, as what event is not known.
     Done,
@@ -56,6 +58,11 @@ pub(super) async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Re
             Err(error) if matches!(error.kind, CallErrorKind::Forbidden | CallErrorKind::NotFound) => {}
             Err(error) => return Ok(later(&error)),
         }
+    }
+    // Whoever stops her from here on waits for this.
+    let _flight = shared.flights.begin(room);
+    if !shared.may_speak(&say.say.sender, room) {
+        return Ok(Tried::Stopped);
     }
     match shared.client.send(&identity, room, kind, request, body).await {
         Ok(event) => {

@@ -138,7 +138,7 @@ impl Deliver {
     fn begin(&mut self) -> Result<Option<Millis>, BridgeError> {
         let now = self.shared.clock.now();
         let mut next = None;
-        for say in self.shared.store.outbox_heads()? {
+        for say in self.shared.store.heads_of(|user, room| self.shared.may_speak(user, room))? {
             if self.busy.contains_key(&say.say.room) || self.busy.len() >= AT_ONCE {
                 continue;
             }
@@ -177,6 +177,7 @@ impl Deliver {
             Tried::Later { after, uncertain, server_fault, reached } => {
                 self.later(&say, after, uncertain, server_fault, reached).await?;
             }
+            Tried::Stopped => {}
             Tried::TooLarge => self.split(say).await?,
             Tried::Done => {
                 self.troubles.remove(&say.say.request);

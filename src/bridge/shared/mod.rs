@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId};
+use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomId};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::directory::Directory;
+use super::flights::Flights;
 use super::presence::Signal;
 use super::readiness::Readiness;
 use super::slots::Slots;
@@ -95,6 +96,7 @@ pub(crate) struct Shared {
     pub(crate) tally: Arc<Tally>,
     pub(crate) bells: BTreeMap<PersonaId, Bell>,
     pub(crate) outbox: Notify,
+    pub(crate) flights: Flights,
     /// The bot was asked something.
     pub(crate) questions: Notify,
     pub(crate) pokes: mpsc::UnboundedSender<Poke>,
@@ -159,6 +161,7 @@ impl Shared {
             tally,
             bells,
             outbox: Notify::new(),
+            flights: Flights::default(),
             questions: Notify::new(),
             pokes,
             invites,
@@ -201,18 +204,21 @@ impl Shared {
         self.wake_seated(room);
     }
 
-    /// The heads of a Persona's mail that may be fed: of rooms whose reading has caught up, and of rooms she has lost.
+    /// The heads of a Persona's mail that may be fed: of rooms whose reading has caught up, and of rooms she has lost; nothing of
+    /// rooms in which she is stopped.
     pub(crate) fn ready_mail(&self, persona: &PersonaId) -> Result<Vec<Waiting>, BridgeError> {
         let waiting = self.store.waiting(persona)?;
         let directory = self.directory();
-        Ok(waiting.into_iter().filter(|mail| directory.is_ready(persona, &mail.room)).collect())
+        let is_ready = |room: &RoomId| !self.stops(persona, room) && directory.is_ready(persona, room);
+        Ok(waiting.into_iter().filter(|mail| is_ready(&mail.room)).collect())
     }
 
     /// The lanes of that mail.
     pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
         let mut lanes = {
             let directory = self.directory();
-            self.store.lanes(persona, |room| directory.is_ready(persona, room))?
+            self.store
+                .lanes(persona, |room| !self.stops(persona, room) && directory.is_ready(persona, room))?
         };
         self.look_at_typing(&mut lanes);
         Ok(lanes)

@@ -171,6 +171,17 @@ impl Turns {
         self.put_aside(turn, reason).await
     }
 
+    /// Closes the open turn; its mail waits again.
+    pub(crate) async fn put_back(&mut self) -> Result<(), BridgeError> {
+        let Some(turn) = self.open.clone() else { return Ok(()) };
+        let (id, books) = (&self.persona.persona.id, self.sessions.books());
+        tracing::info!(persona = %id, turn = %turn.id, "turn ends: she is stopped where its mail was said");
+        self.shared.store.put_back(id, turn, books).await?;
+        self.open = None;
+        self.presence.rest();
+        self.sessions.boundary()
+    }
+
     /// Closes a turn that is not answered; its mail, if it has any, is held for this reason.
     pub(super) async fn put_aside(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
         let (id, books) = (&self.persona.persona.id, self.sessions.books());

@@ -117,6 +117,16 @@ impl Turns {
         self.open.as_ref()
     }
 
+    /// Whether mail of the open turn is of a room in which she is stopped.
+    pub(crate) fn is_stopped(&self) -> Result<bool, BridgeError> {
+        let id = &self.persona.persona.id;
+        let Some(turn) = self.open.as_ref().filter(|_| self.shared.brake().is_steered()) else {
+            return Ok(false);
+        };
+        let deliveries = self.shared.store.deliveries(id, &turn.seqs)?;
+        Ok(deliveries.iter().any(|delivery| self.shared.stops(id, &delivery.room)))
+    }
+
     /// Whether the line is the one that the open turn waits for.
     pub(crate) fn is_current(&self, line: LineId) -> bool {
         self.open.as_ref().is_some_and(|turn| LineId::derive(turn.id, turn.attempt) == line)

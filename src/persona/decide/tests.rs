@@ -20,6 +20,7 @@ fn free() -> Situation {
         held: None,
         mind: MindState::Idle,
         open_turn: None,
+        stopped: false,
         lanes: Vec::new(),
         settle: SETTLE,
     }
@@ -235,6 +236,7 @@ prop_compose! {
         held in prop::option::weighted(0.25, any_hold()),
         mind in any_mind(),
         not_before in prop::option::weighted(0.4, any_time()),
+        stopped in prop::bool::weighted(0.2),
         mut lanes in prop::collection::vec(any_lane(), 0..5),
         quiet in 0..30_000_u64,
         cap in 0..30_000_u64,
@@ -249,6 +251,7 @@ prop_compose! {
             held,
             mind,
             open_turn: not_before.map(turn),
+            stopped,
             lanes,
             settle: Settle { quiet: Duration::from_millis(quiet), cap: Duration::from_millis(cap) },
         }
@@ -258,7 +261,7 @@ prop_compose! {
 /// The same mail with nothing in its way.
 fn freed(situation: Situation) -> Situation {
     let mind = if situation.grace_over { MindState::Closed } else { MindState::Idle };
-    Situation { shutting_down: false, held: None, open_turn: None, mind, ..situation }
+    Situation { shutting_down: false, held: None, open_turn: None, stopped: false, mind, ..situation }
 }
 
 /// When a turn begins if nothing else happens.
@@ -266,7 +269,7 @@ fn begins_at(situation: &Situation) -> Millis {
     match decide(situation) {
         Step::BeginTurn(_) => situation.now,
         Step::Sleep(until) => until.unwrap_or(Millis(u64::MAX)),
-        step @ (Step::Feed(_) | Step::StopMind(_) | Step::Leave) => {
+        step @ (Step::Feed(_) | Step::PutBack(_) | Step::StopMind(_) | Step::Leave) => {
             panic!("{step:?} with nothing in the way")
         }
     }
@@ -281,6 +284,21 @@ fn a_hold_that_is_over_holds_nothing() {
     };
     check(held(NOW + 5), Step::Sleep(Some(Millis(NOW + 5))));
     check(held(NOW), Step::Feed(turn(0).id));
+}
+
+#[test]
+fn a_turn_with_mail_of_a_room_in_which_she_is_stopped_makes_way() {
+    let stopped = |mind| Situation { open_turn: Some(turn(NOW + 5)), stopped: true, mind, ..free() };
+    check(stopped(busy()), Step::StopMind(Stop::Busy));
+    check(stopped(MindState::Stopping), Step::Sleep(None));
+    for mind in [MindState::Idle, MindState::Closed, MindState::NoSlot] {
+        check(stopped(mind.clone()), Step::PutBack(turn(0).id));
+        let held = Situation { held: Some(Hold::Until(None)), ..stopped(mind.clone()) };
+        check(held, Step::PutBack(turn(0).id));
+        check(Situation { held: Some(Hold::Brake), ..stopped(mind) }, Step::Sleep(None));
+    }
+    let lanes = vec![mail("dm", 9_000, &[(9_000, 9_000)])];
+    check(Situation { stopped: true, lanes, ..free() }, Step::BeginTurn(lane("dm")));
 }
 
 #[test]

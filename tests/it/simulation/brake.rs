@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
 use super::world::{World, usual};
-use crate::fake::homeserver::Flavour;
+use crate::fake::homeserver::{Fault, Flavour};
 
 /// Pulls or releases the brake of the running bridge: what follows.
 async fn brake(stage: &Stage, lever: Lever, whom: Option<&str>) -> String {
@@ -36,7 +36,7 @@ fn the_brake_ends_a_turn_in_flight_and_holds_across_restarts_until_it_is_release
             stage.alice().say(&swarm, "Eir, first");
             stage.until("she thinks", || stage.thoughts("eir") == 1).await;
             let follows = brake(stage, Lever::Hold, None).await;
-            assert_eq!(follows, "the brake holds everyone: nothing is asked until `brake release`");
+            assert_eq!(follows, "the brake holds everyone: nothing is asked or said until `brake release`");
             assert_eq!(stage.unready().await, [follows]);
             assert_eq!(stage.stats().await["braked"], "everyone");
             stage.alice().say(&swarm, "Eir and Brage, second");
@@ -76,6 +76,31 @@ fn the_brake_of_one_holds_nobody_else() {
         assert_eq!(stage.thoughts("eir"), 0);
         brake(stage, Lever::Release, Some("eir")).await;
         stage.said(&swarm, EIR, 1).await;
+    });
+}
+
+#[test]
+fn what_was_said_already_waits_for_the_release_and_is_said_once() {
+    let mut world = World::new(Flavour::Synapse);
+    let swarm = world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let refused = Fault::Answer(502, String::new());
+        stage.home.fail_when(1, refused, |seen| seen.method == "PUT" && seen.path.contains("/send/"));
+        stage.alice().say(&swarm, "Eir, hello");
+        stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+        stage.pass(50).await;
+        brake(stage, Lever::Hold, None).await;
+        assert_eq!(stage.stats().await["outbox"], 1, "her answer is on its way");
+        stage.pass(60_000).await;
+        swarm
+    });
+    world.play(async |stage| {
+        stage.pass(60_000).await;
+        assert_eq!(stage.home.bodies(&swarm, EIR), [""; 0]);
+        brake(stage, Lever::Release, None).await;
+        stage.said(&swarm, EIR, 1).await;
+        stage.pass(60_000).await;
+        assert_eq!((stage.home.bodies(&swarm, EIR).len(), stage.thoughts("eir")), (1, 1));
     });
 }
 

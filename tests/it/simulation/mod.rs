@@ -32,6 +32,7 @@ mod spoilt;
 mod stage;
 mod start_lines;
 mod states;
+mod steer;
 mod taken_back;
 mod trims;
 mod turns;

@@ -1,0 +1,47 @@
+//! Whom the brake holds: one row, written by operators' orders and by what admins say in rooms.
+
+use super::db::BRAKE;
+use super::tx::{Read, Tx};
+use super::{NewSay, Result, StoreError, outbox, record};
+use crate::conversation::Millis;
+use crate::conversation::steer::Steer;
+use crate::persona::Brake;
+
+/// The brake as it is written down.
+pub(super) fn kept<R: Read>(from: &R) -> Result<Brake> {
+    let text = from.meta(BRAKE)?;
+    text.map_or_else(|| Ok(Brake::default()), |text| record::brake(&text))
+}
+
+/// Writes it down.
+pub(super) fn put(tx: &mut Tx<'_>, brake: &Brake) {
+    tx.put_meta(BRAKE, &record::brake_text(brake));
+}
+
+/// Changes it in one transaction; one that cannot be read holds everyone.
+pub(super) fn change(tx: &mut Tx<'_>, change: impl FnOnce(&mut Brake)) -> Result<Brake> {
+    let mut brake = match kept(tx) {
+        Err(StoreError::Corrupt { .. }) => Brake::everyone(),
+        read => read?,
+    };
+    change(&mut brake);
+    put(tx, &brake);
+    Ok(brake)
+}
+
+/// Heeds what an admin said, and tells it where that changes anything. A brake that cannot be read holds everyone until an
+/// operator releases it, whatever is said.
+pub(super) fn steer(tx: &mut Tx<'_>, steer: &Steer, says: Vec<NewSay>, now: Millis) -> Result<()> {
+    let mut brake = match kept(tx) {
+        Err(StoreError::Corrupt { .. }) => return Ok(()),
+        read => read?,
+    };
+    let changes = brake.steer(steer);
+    put(tx, &brake);
+    if changes {
+        for say in says {
+            outbox::say(tx, say, now)?;
+        }
+    }
+    Ok(())
+}
