@@ -8,7 +8,7 @@ use super::start_line::Start;
 use super::threads::Threads;
 use super::{BridgeError, Config, RoomKind};
 use crate::conversation::{
-    Bots, Content, Event, Heed, Lane, Listen, Membership, Millis, Permissions, Persona, PersonaId,
+    Bots, Content, Described, Event, Heed, Lane, Listen, Membership, Millis, Permissions, Persona, PersonaId,
     RegisterName, Room, Seat,
 };
 use crate::store::{RoomRow, SeatRow, StartLine, Store};
@@ -41,6 +41,16 @@ struct Known {
     marked: bool,
     /// After how many outages the server last said that the room is not encrypted.
     plain: Option<u64>,
+    described: Dates,
+}
+
+/// When a room was described last.
+#[derive(Debug, Default)]
+struct Dates {
+    name: Millis,
+    topic: Millis,
+    /// After how many outages the server was last asked.
+    asked: Option<u64>,
 }
 
 impl Directory {
@@ -65,13 +75,14 @@ impl Directory {
     }
 
     fn put_row(&mut self, config: &Config, row: RoomRow) {
-        let RoomRow { room, alias, encrypted, mark: _, seats, out, members } = row;
+        let RoomRow { room, alias, name, topic, encrypted, mark: _, seats, out, members } = row;
         let kind = alias.as_deref().and_then(|alias| kind_of(config, alias));
         if let Some(kind) = kind {
             self.configured.insert(room.clone(), kind.lane(&room));
         }
         self.name(&room, alias);
         let known = self.known(&room);
+        (known.room.name, known.room.topic) = (name, topic);
         known.room.encrypted = encrypted;
         known.room.members = members.into_iter().collect();
         known.out = out;
@@ -85,6 +96,8 @@ impl Directory {
             room: Room {
                 id: room.clone(),
                 alias: None,
+                name: None,
+                topic: None,
                 encrypted: false,
                 listen: Listen::All,
                 seats: BTreeMap::new(),
@@ -96,6 +109,7 @@ impl Directory {
             out: BTreeSet::new(),
             marked: false,
             plain: None,
+            described: Dates::default(),
         })
     }
 
@@ -207,6 +221,7 @@ impl Directory {
         self.rooms.iter_mut().filter(|(id, _)| fits(id)).for_each(|(_, known)| {
             known.marked = false;
             known.plain = None;
+            known.described.asked = None;
         });
     }
 
@@ -304,6 +319,32 @@ impl Directory {
     /// All members, by the server's word.
     pub(crate) fn set_members(&mut self, room: &OwnedRoomId, members: &[(OwnedUserId, Option<String>)]) {
         self.known(room).room.members = members.iter().cloned().collect();
+    }
+
+    /// What a room is called or about: by an event of a time, unless a newer one is known, or by the server's word.
+    /// Answers whether that is another one than was known.
+    pub(crate) fn describe(&mut self, room: &OwnedRoomId, is: Described, at: Option<Millis>) -> bool {
+        let known = self.known(room);
+        let (date, is_now, text) = match is {
+            Described::Name(name) => (&mut known.described.name, &mut known.room.name, name),
+            Described::Topic(topic) => (&mut known.described.topic, &mut known.room.topic, topic),
+        };
+        let at = at.unwrap_or(*date);
+        if at < *date {
+            return false;
+        }
+        *date = at;
+        std::mem::replace(is_now, text.clone()) != text
+    }
+
+    /// The server was asked what the room is called and about, after so many outages.
+    pub(crate) fn asked_description(&mut self, room: &OwnedRoomId, outages: u64) {
+        self.known(room).described.asked = Some(outages);
+    }
+
+    /// Whether that was asked, and nothing was missed since.
+    pub(crate) fn is_described(&self, room: &OwnedRoomId, outages: u64) -> bool {
+        self.rooms.get(room).is_some_and(|known| known.described.asked == Some(outages))
     }
 
     /// The room is encrypted from now on.

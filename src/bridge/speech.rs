@@ -89,6 +89,7 @@ pub(crate) async fn surroundings(
         context,
         memories,
         past,
+        notices: turn.news.as_ref().map(|news| news.notices.clone()).unwrap_or_default(),
         trim_over,
         whole,
         tight: turn.troubles.tight,
@@ -151,7 +152,7 @@ pub(crate) fn lane_label(shared: &Shared, persona: &PersonaConfig, lane: &Lane) 
 }
 
 /// A room's name to her: its alias, for a direct room the people in it, else its id.
-fn label(room: &Room, persona: &PersonaConfig, lane: &Lane) -> String {
+pub(crate) fn label(room: &Room, persona: &PersonaConfig, lane: &Lane) -> String {
     if let Some(alias) = &room.alias {
         return alias.clone();
     }

@@ -47,7 +47,8 @@ impl Spend {
         }
     }
 
-    fn today(&self, persona: &PersonaId, now: Millis) -> Spent {
+    /// What was spent today, by all and by her.
+    pub(crate) fn today(&self, persona: &PersonaId, now: Millis) -> Spent {
         if day_of(now) > self.day {
             return Spent::default();
         }

@@ -12,7 +12,7 @@ use super::steering;
 use crate::conversation::about_me;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
-use crate::conversation::{Content, Event, Level, Member, Membership, Message, PersonaId};
+use crate::conversation::{Content, Described, Event, Level, Member, Membership, Message, PersonaId};
 use crate::store::{Arrival, Effect, SeatRow, StartLine};
 
 /// How events came.
@@ -109,6 +109,7 @@ fn translate_one(
         Content::Encryption => Ok(encrypted(shared, event)),
         Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
         Content::Tombstone => Ok(echo(shared, event)),
+        Content::Described(is) => Ok(described(shared, event, is)),
         Content::Other { .. } => {
             let ours = shared.directory().is_ours(&event.sender);
             shared.tally.unheard("of another type", u64::from(!ours));
@@ -307,6 +308,13 @@ pub(crate) fn decide_invite(
 /// What an inviter may do; our own users may invite each other.
 pub(crate) fn level(directory: &Directory, inviter: &ruma::UserId) -> Level {
     if directory.is_ours(inviter) { Level::Admin } else { directory.permissions.level(inviter) }
+}
+
+fn described(shared: &Shared, event: &Event, is: &Described) -> Vec<Effect> {
+    shared.directory().describe(&event.room, is.clone(), Some(event.at));
+    let mut out = echo(shared, event);
+    out.push(Effect::Described { room: event.room.clone(), is: is.clone(), at: event.at });
+    out
 }
 
 fn encrypted(shared: &Shared, event: &Event) -> Vec<Effect> {

@@ -50,11 +50,22 @@ pub enum Content {
     },
     /// `m.room.tombstone`.
     Tombstone,
+    /// `m.room.name` or `m.room.topic`.
+    Described(Described),
     /// Anything else, skipped and counted by its type.
     Other {
         /// The event type.
         kind: String,
     },
+}
+
+/// What people say of a room, none where they say nothing any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Described {
+    /// Its name.
+    Name(Option<String>),
+    /// What it is about.
+    Topic(Option<String>),
 }
 
 /// A message of any msgtype.

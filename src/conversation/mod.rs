@@ -11,6 +11,7 @@ pub mod hops;
 pub mod ids;
 pub mod invite;
 pub mod memory;
+pub mod notices;
 pub mod past;
 pub mod permission;
 pub mod prompt;
@@ -22,7 +23,7 @@ pub mod steer;
 
 pub use batch::{Batch, Delivery, DeliveryKind};
 pub use campaign::{Campaign, Slug};
-pub use event::{Cause, Content, Event, Member, Membership, Message, MessageKind, Typing};
+pub use event::{Cause, Content, Described, Event, Member, Membership, Message, MessageKind, Typing};
 pub use ids::{Lane, LineId, Millis, PersonaId, RegisterName, RequestId, TurnId};
 pub use memory::{Kept, Memory, MemoryNumber, Origin, Salience, Task};
 pub use permission::{Bots, Level, Permissions};

@@ -25,6 +25,10 @@ pub struct Room {
     pub id: OwnedRoomId,
     /// Its alias in the config, if it has one (`#swarm:example.org`).
     pub alias: Option<String>,
+    /// Its name, as whoever may has set it.
+    pub name: Option<String>,
+    /// What it is about, likewise.
+    pub topic: Option<String>,
     /// Whether `m.room.encryption` was seen.
     pub encrypted: bool,
     /// What of the talk in it becomes mail.

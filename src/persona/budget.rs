@@ -47,6 +47,18 @@ impl Budget {
         day.or(own.map(Limit::PersonaDay))
     }
 
+    /// How many whole quarters of the limits of a day are spent, four at most: of that of all, and of hers; zero without one.
+    pub fn quarters(&self, spent: Spent) -> (u8, u8) {
+        let of = |limit: Option<Usd>, spent: Usd| match limit {
+            None => 0,
+            Some(limit) => {
+                let quarters = u128::from(spent.0) * 4 / u128::from(limit.0).max(1);
+                u8::try_from(quarters.min(4)).unwrap_or(4)
+            }
+        };
+        (of(self.per_day, spent.all), of(self.per_persona_per_day, spent.own))
+    }
+
     /// Whether there is a limit of a day at all.
     pub fn limits_days(&self) -> bool {
         self.per_day.is_some() || self.per_persona_per_day.is_some()
@@ -61,6 +73,11 @@ impl Budget {
 /// When the day of a time began.
 pub fn day_of(at: Millis) -> Millis {
     Millis(at.0 - at.0 % DAY)
+}
+
+/// Which day a time lies in, counted from the epoch.
+pub fn day_number(at: Millis) -> u64 {
+    at.0 / DAY
 }
 
 /// When the day after it begins.
@@ -94,6 +111,14 @@ mod tests {
         check(Budget { per_day: None, ..BUDGET }, 1_000, 59, None);
         check(Budget::default(), u64::MAX, u64::MAX, None);
         check(Budget { per_day: Some(Usd(0)), ..Budget::default() }, 0, 0, Some(Limit::Day(Usd(0))));
+    }
+
+    #[test]
+    fn what_is_spent_is_counted_in_whole_quarters() {
+        let quarters = |all, own| BUDGET.quarters(Spent { all: Usd(all), own: Usd(own) });
+        assert_eq!([quarters(0, 0), quarters(24, 14), quarters(25, 15)], [(0, 0), (0, 0), (1, 1)]);
+        assert_eq!([quarters(99, 45), quarters(100, 60), quarters(u64::MAX, 999)], [(3, 3), (4, 4), (4, 4)]);
+        assert_eq!(Budget::default().quarters(Spent { all: Usd(9), own: Usd(9) }), (0, 0));
     }
 
     #[test]

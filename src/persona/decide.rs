@@ -11,6 +11,7 @@ use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::ending::Troubles;
 use super::session::Usd;
+use crate::conversation::notices::News;
 use crate::conversation::{Lane, LineId, Millis, TurnId};
 
 /// Everything that bears on a Persona's next step.
@@ -90,6 +91,8 @@ pub struct OpenTurn {
     pub spent: Usd,
     /// Why, where it is a flush: without mail, she only notes what would be lost with her session.
     pub flush: Option<String>,
+    /// What it tells beside the mail; fed again to the same session, the same.
+    pub news: Option<News>,
     /// What went wrong so far.
     pub troubles: Troubles,
 }

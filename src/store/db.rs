@@ -20,13 +20,14 @@ use super::{
     Waiting,
 };
 use super::{
-    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states,
+    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, told,
     transcript, turns,
 };
 use crate::conversation::about_me::Question;
+use crate::conversation::notices::Told;
 use crate::conversation::past::PastTurn;
 use crate::conversation::{
-    Campaign, Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, Slug, TurnId,
+    Campaign, Delivery, Described, Lane, MemoryNumber, Millis, PersonaId, RequestId, Slug, TurnId,
 };
 use crate::persona::memory::{MOST, Memories, Seen, surplus};
 use crate::persona::session::Entry;
@@ -156,6 +157,15 @@ impl Store {
         now: Millis,
     ) -> Result<()> {
         self.write(move |tx| rooms::set_members(tx, &room, members, now)).await
+    }
+
+    /// Writes down what a room is called or about, by the server's word.
+    pub async fn describe(&self, room: OwnedRoomId, is: Described) -> Result<()> {
+        self.write(move |tx| rooms::describe(tx, &room, is, None)).await
+    }
+    /// What a session of a Persona was told in a lane beside her mail.
+    pub fn told(&self, persona: &PersonaId, lane: &Lane, generation: u32) -> Result<Told> {
+        self.read(|view| told::told(view, persona, lane, generation))
     }
 
     /// The heads of the mail waiting for a Persona outside her open turn, by number.

@@ -71,6 +71,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::Redact { .. }
             | Effect::DeliverEdit(..)
             | Effect::Member { .. }
+            | Effect::Described { .. }
             | Effect::Encrypted(_)
             | Effect::Echo(_)
             | Effect::Seat(_)
@@ -100,6 +101,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Redact { redacts, notice } => redact::redact(tx, &redacts, &notice, now),
         Effect::DeliverEdit(persona, edits, delivery) => deliver_edit(tx, &persona, &edits, delivery),
         Effect::Member { room, user, name, joined, at } => rooms::member(tx, &room, &user, name, joined, at),
+        Effect::Described { room, is, at } => rooms::describe(tx, &room, is, Some(at)),
         Effect::Encrypted(room) => rooms::encrypted(tx, &room),
         Effect::Echo(request) => outbox::echo(tx, &request, event, now),
         Effect::Seat(seat) => rooms::seat(tx, seat, None),

@@ -26,6 +26,7 @@ mod rooms;
 mod sessions;
 mod states;
 mod table;
+mod told;
 mod transcript;
 mod turns;
 mod tx;
@@ -38,7 +39,9 @@ use uuid::Uuid;
 
 use crate::conversation::about_me::Question;
 use crate::conversation::steer::Steer;
-use crate::conversation::{Delivery, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
+use crate::conversation::{
+    Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId,
+};
 use crate::persona::OpenTurn;
 use crate::persona::memory::{Recalled, Seen};
 use crate::persona::session::{Entry, Session};
@@ -102,6 +105,15 @@ pub enum Effect {
         name: Option<String>,
         /// Whether joined.
         joined: bool,
+        /// `origin_server_ts` of the change.
+        at: Millis,
+    },
+    /// What a room is called or about; what was said of that earlier changes nothing.
+    Described {
+        /// The room.
+        room: OwnedRoomId,
+        /// What it is now.
+        is: Described,
         /// `origin_server_ts` of the change.
         at: Millis,
     },
@@ -191,6 +203,10 @@ pub struct RoomRow {
     pub room: OwnedRoomId,
     /// Its alias from the config.
     pub alias: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is about.
+    pub topic: Option<String>,
     /// Whether encrypted.
     pub encrypted: bool,
     /// The checked mark: the last event up to which the server's order was read without a gap.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
-use super::record::{self, LaneForm, LineForm, MemberForm, RoomForm, SeatForm};
+use super::record::{self, LaneForm, LineForm, MemberForm, RoomForm, SeatForm, TextForm};
 use super::table::{self, Table, key};
 use super::tx::{Read, Tx};
 use super::{Mark, Result, RoomRow, SeatRow, StartLine, outbox};
-use crate::conversation::{Millis, PersonaId};
+use crate::conversation::{Described, Millis, PersonaId};
 
 fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) -> Result<()> {
     let mut form: RoomForm = tx.record(Table::Rooms, room.as_bytes())?.unwrap_or_default();
@@ -39,6 +39,20 @@ pub(super) fn set_lines(tx: &mut Tx<'_>, room: &RoomId, lines: Vec<(PersonaId, S
 /// A room is encrypted from now on.
 pub(super) fn encrypted(tx: &mut Tx<'_>, room: &RoomId) -> Result<()> {
     change(tx, room, |form| form.encrypted = true)
+}
+
+/// Writes down what a room is called or about: by an event of a time, unless a newer one is known, or by the server's word.
+pub(super) fn describe(tx: &mut Tx<'_>, room: &RoomId, is: Described, at: Option<Millis>) -> Result<()> {
+    change(tx, room, |form| {
+        let (known, text) = match is {
+            Described::Name(name) => (&mut form.name, name),
+            Described::Topic(topic) => (&mut form.topic, topic),
+        };
+        let at = at.map_or(known.at, |at| at.0);
+        if at >= known.at {
+            *known = TextForm { text, at };
+        }
+    })
 }
 
 /// Seats a Persona, who is not put out any more. An invite and a start line that were recorded stay; so does an alias.
@@ -144,7 +158,9 @@ fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRo
     });
     let members = members.collect::<Result<_>>()?;
     let out = form.out.into_iter().map(PersonaId).collect();
-    Ok(RoomRow { room, alias: form.alias, encrypted: form.encrypted, mark: form.mark, seats, out, members })
+    let (name, topic) = (form.name.text, form.topic.text);
+    let (alias, encrypted, mark) = (form.alias, form.encrypted, form.mark);
+    Ok(RoomRow { room, alias, name, topic, encrypted, mark, seats, out, members })
 }
 
 /// An id out of a key.

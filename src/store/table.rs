@@ -82,6 +82,8 @@ tables! {
     Transcript = "transcript",
     /// Slug → open campaign.
     Campaigns = "campaigns",
+    /// Persona, lane → what her session was told of its rooms; without a lane, of what is the same in all.
+    Told = "told",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

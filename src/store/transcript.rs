@@ -162,7 +162,8 @@ pub(super) fn forget(tx: &mut Tx<'_>, places: &[Vec<u8>]) -> Result<u64> {
     Ok(places.len() as u64)
 }
 
-fn place(persona: &PersonaId, lane: &Lane) -> Vec<u8> {
+/// The key of what belongs to a Persona's lane.
+pub(super) fn place(persona: &PersonaId, lane: &Lane) -> Vec<u8> {
     let lane = match lane {
         Lane::Register(name) => format!("r{name}"),
         Lane::Direct(room) => format!("d{room}"),

@@ -7,7 +7,7 @@ use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Books, Commit, Result, ledger, outbox, sessions, transcript};
+use super::{Books, Commit, Result, ledger, outbox, sessions, told, transcript};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::persona::OpenTurn;
 
@@ -57,6 +57,9 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
     };
+    if let Some(news) = open.news {
+        told::put(tx, &persona, &open.lane, news)?;
+    }
     let (mut taken, mut heard) = (Vec::new(), Vec::new());
     for seq in open.seqs {
         let again = show.contains(&seq).then(|| again(tx, &persona, seq, now)).transpose()?.flatten();

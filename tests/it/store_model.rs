@@ -315,6 +315,7 @@ impl World {
             as_of: now,
             spent: persona_bridge::persona::session::Usd::default(),
             flush: None,
+            news: None,
             troubles: Troubles::default(),
         };
         let session = take.is_multiple_of(2).then(|| session(u32::from(take)));

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::calls::Failed;
 use super::shared::{Poke, Shared};
-use super::{BridgeError, encryption, invites, seats};
+use super::{BridgeError, describe, encryption, invites, seats};
 use crate::homeserver::client::{CallError, CallErrorKind, Mode};
 use room::look;
 use troubles::{Part, Troubles};
@@ -167,12 +167,13 @@ async fn attempt(shared: &Arc<Shared>, troubles: &mut Troubles, part: Part) -> R
 
 async fn look_at(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<(), Failed> {
     let learnt = encryption::learn(shared, room).await;
+    let described = describe::learn(shared, room).await;
     let new = look(shared, room).await?;
     if new > 0 {
         tracing::info!(%room, new, "read back what no transaction brought");
         shared.note_missed();
     }
-    learnt
+    learnt.and(described)
 }
 
 async fn failed(

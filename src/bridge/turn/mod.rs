@@ -14,6 +14,7 @@ use super::BridgeError;
 use super::PersonaConfig;
 use super::clock::draw_turn;
 use super::memories::{self, Reminded};
+use super::news;
 use super::presence::Presence;
 use super::session::Sessions;
 use super::shared::Shared;
@@ -158,6 +159,7 @@ impl Turns {
             as_of: self.shared.clock.now(),
             spent: Usd::default(),
             flush: None,
+            news: None,
             troubles: Troubles::default(),
         }
     }
@@ -173,10 +175,22 @@ impl Turns {
     }
 
     async fn write(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
+        let turn = self.with_news(turn)?;
         let books = self.sessions.books();
         self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
         self.open = Some(turn);
         Ok(())
+    }
+
+    /// The turn with what it tells beside the mail to the session that goes on; fed to it again, it tells the same.
+    fn with_news(&self, mut turn: OpenTurn) -> Result<OpenTurn, BridgeError> {
+        let generation = self.sessions.current().map(|session| session.generation);
+        let Some(generation) = generation.filter(|_| turn.flush.is_none()) else { return Ok(turn) };
+        if turn.news.as_ref().is_none_or(|news| news.generation != generation) {
+            let now = self.shared.clock.now();
+            turn.news = Some(news::news(&self.shared, &self.persona, &turn.lane, generation, now)?);
+        }
+        Ok(turn)
     }
 
     /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.

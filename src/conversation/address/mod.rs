@@ -69,6 +69,7 @@ pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
         Content::Member(_) => Hearing::Nothing("member"),
         Content::Encryption => Hearing::Nothing("encryption"),
         Content::Tombstone => Hearing::Nothing("tombstone"),
+        Content::Described(_) => Hearing::Nothing("description"),
         Content::Other { .. } => Hearing::Nothing("other"),
     }
 }

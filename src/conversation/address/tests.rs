@@ -38,6 +38,8 @@ fn room(lane: &Lane, names_address: bool) -> Room {
     Room {
         id: owned_room_id!("!r:hs.test"),
         alias: Some("#swarm:hs.test".into()),
+        name: None,
+        topic: None,
         encrypted: false,
         listen: Listen::All,
         seats: BTreeMap::from([(PersonaId("eir".into()), seat.clone()), (PersonaId("rune".into()), seat)]),

@@ -1,5 +1,6 @@
 //! Foreign text made harmless for the lines it is put into.
 
+use ruma::RoomId;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The longest name shown, in graphemes.
@@ -9,18 +10,23 @@ const NAME_GRAPHEMES: usize = 64;
 const NAME_BYTES: usize = 512;
 
 /// One line: white space of any kind becomes single spaces; control, bidi and other invisible characters go.
-pub(super) fn one_line(text: &str) -> String {
+pub(in crate::conversation) fn one_line(text: &str) -> String {
     let visible: String =
         text.chars().filter(|c| c.is_whitespace() || !(c.is_control() || is_invisible(*c))).collect();
     visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A display name as it is shown, none where nothing visible is left of it.
-pub(super) fn name(name: &str) -> Option<String> {
-    let line = one_line(name);
+pub(in crate::conversation) fn name(name: &str) -> Option<String> {
+    bounded(name, (NAME_GRAPHEMES, NAME_BYTES))
+}
+
+/// One line of at most so many graphemes and bytes, none where nothing visible is left of it.
+pub(in crate::conversation) fn bounded(text: &str, (graphemes, bytes): (usize, usize)) -> Option<String> {
+    let line = one_line(text);
     let mut end = 0;
-    for (at, grapheme) in line.grapheme_indices(true).take(NAME_GRAPHEMES) {
-        if at + grapheme.len() > NAME_BYTES {
+    for (at, grapheme) in line.grapheme_indices(true).take(graphemes) {
+        if at + grapheme.len() > bytes {
             break;
         }
         end = at + grapheme.len();
@@ -29,8 +35,18 @@ pub(super) fn name(name: &str) -> Option<String> {
     (!shown.is_empty()).then(|| shown.to_owned())
 }
 
+/// A room by its label (one line) in quotes, with its id behind it where another has the same, or by its id alone.
+pub(in crate::conversation) fn room(label: &str, room: &RoomId, is_shared: bool) -> String {
+    let id = id(room.as_str());
+    match (label.is_empty(), is_shared) {
+        (true, _) => id,
+        (false, true) => format!("{} {id}", quoted(label)),
+        (false, false) => quoted(label),
+    }
+}
+
 /// In double quotes, with `"` and `\` escaped.
-pub(super) fn quoted(line: &str) -> String {
+pub(in crate::conversation) fn quoted(line: &str) -> String {
     format!("\"{}\"", line.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -142,6 +142,7 @@ prop_compose! {
         context in prop::collection::btree_map(any_room(), prop::collection::vec(any_context(), 0..5), 0..4),
         memories in prop::collection::vec(any_memory(), 0..5),
         past in prop::collection::vec(any_past(), 0..5),
+        notices in prop::collection::vec(text(), 0..3),
         begins_anew in any::<bool>(),
         trim_over in prop::option::of(0..60_usize),
         whole in prop::collection::btree_set(100..110_u64, 0..3),
@@ -149,7 +150,9 @@ prop_compose! {
         let heard = (10..20).map(|number| (event(&number.to_string()), format!("m{number}")));
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
         let now = Millis(NOW);
-        Surroundings { rooms, labels, context, memories, past, trim_over, whole, tight: false, begins_anew, now }
+        Surroundings {
+            rooms, labels, context, memories, past, notices, trim_over, whole, tight: false, begins_anew, now,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! message or memory; whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
 //! mark is a line in `mark` and one in [`system()`].
 
-mod clean;
+pub(super) mod clean;
 #[cfg(test)]
 mod law;
 mod mark;
@@ -30,7 +30,9 @@ pub use memories::memory_line;
 #[cfg(test)]
 pub(crate) use read::read_back;
 pub use render::render;
+pub(super) use render::sender;
 pub use system::{SystemPrompt, system};
+pub(super) use time::day;
 
 /// Fed instead of the batch where her session already holds it.
 pub const RETRY: &str = "(retry)";
@@ -83,6 +85,8 @@ pub struct Surroundings {
     pub memories: Vec<Memory>,
     /// What was heard and said in the lane before her session was lost, oldest first.
     pub past: Vec<PastLine>,
+    /// What is told beside the mail, a line each.
+    pub notices: Vec<String>,
     /// The longest text of a message that is shown in whole, in bytes; none for any.
     pub trim_over: Option<usize>,
     /// The numbers of messages that are shown in whole however long they are, since she asked for that.

@@ -38,6 +38,9 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
         words.push('\n');
         words.push_str(OVERTAKEN);
     }
+    for notice in &surroundings.notices {
+        words.push_str(&format!("\n# {}", clean::one_line(notice)));
+    }
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
         let context = surroundings.context.get(room).map_or(&[][..], Vec::as_slice);
@@ -87,12 +90,8 @@ pub(super) fn room_label(room: &RoomId, surroundings: &Surroundings) -> String {
     let label =
         |id: &RoomId| surroundings.rooms.get(id).map(|label| clean::one_line(label)).unwrap_or_default();
     let own = label(room);
-    let id = clean::id(room.as_str());
-    if own.is_empty() {
-        return id;
-    }
-    let shared = surroundings.rooms.keys().filter(|other| label(other) == own).count() > 1;
-    if shared { format!("{} {id}", clean::quoted(&own)) } else { clean::quoted(&own) }
+    let is_shared = surroundings.rooms.keys().filter(|other| label(other) == own).count() > 1;
+    clean::room(&own, room, is_shared)
 }
 
 fn message(delivery: &Delivery, labels: &Labels<'_>, surroundings: &Surroundings) -> String {
@@ -112,7 +111,8 @@ fn message(delivery: &Delivery, labels: &Labels<'_>, surroundings: &Surroundings
     lines(&head, part.as_ref().map_or(&delivery.text, |(text, _)| text))
 }
 
-pub(super) fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
+/// A user as she is shown: her name in quotes, and her id.
+pub(in crate::conversation) fn sender(name: Option<&str>, user: &ruma::UserId) -> String {
     let id = clean::id(user.as_str());
     match name.and_then(clean::name) {
         Some(name) => format!("{} <{id}>", clean::quoted(&name)),

@@ -23,6 +23,16 @@ pub(super) fn full(at: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02} {}", clock(at))
 }
 
+/// A day counted from the epoch, with its weekday.
+pub(in crate::conversation) fn day(days: u64) -> String {
+    // The epoch was a Thursday.
+    const WEEKDAYS: [&str; 7] =
+        ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    let weekday = WEEKDAYS.get(usize::try_from(days % 7).unwrap_or_default()).copied().unwrap_or_default();
+    let (year, month, day) = date(days.min(LAST_DAY));
+    format!("{weekday}, {year:04}-{month:02}-{day:02}")
+}
+
 /// Date and time in the form of RFC 3339, to the millisecond.
 pub(super) fn stamp(at: Millis) -> String {
     let (year, month, day) = date(at.0 / DAY);
@@ -57,6 +67,9 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
 
+    /// 2026-10-31 12:00 UTC.
+    const NOON: u64 = 1_793_448_000_000;
+
     #[test]
     fn dates_fit_the_calendar() {
         for (millis, expect) in [
@@ -71,6 +84,13 @@ mod tests {
         ] {
             assert_eq!(full(Millis(millis)), expect);
         }
+    }
+
+    #[test]
+    fn a_day_has_its_weekday() {
+        assert_eq!(day(0), "Thursday, 1970-01-01");
+        assert_eq!(day(NOON / DAY), "Saturday, 2026-10-31");
+        assert_eq!(day(NOON / DAY + 1), "Sunday, 2026-11-01");
     }
 
     #[test]

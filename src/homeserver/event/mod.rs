@@ -14,7 +14,7 @@ use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
 use serde_json::value::RawValue;
 
 use self::fields::{Fields, without_lone_surrogates};
-use crate::conversation::{Cause, Content, Event, Member, Membership, Millis, RequestId, TurnId};
+use crate::conversation::{Cause, Content, Described, Event, Member, Membership, Millis, RequestId, TurnId};
 
 /// The namespaced content key that carries our request id.
 pub const REQUEST_KEY: &str = "dev.persona_bridge.request_id";
@@ -24,6 +24,9 @@ pub const CAUSE_KEY: &str = "dev.persona_bridge.cause";
 
 /// The most bytes of raw JSON that go into quarantine.
 pub const RAW_MAX: usize = 64 * 1024;
+
+/// The most bytes of a room's name or topic that are read.
+const DESCRIBED_MAX: usize = 4 * 1024;
 
 /// The latest time that Matrix' JSON can carry exactly.
 const TIME_MAX: u64 = 1 << 53;
@@ -92,9 +95,29 @@ fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Conte
         "m.room.redaction" => redacts(event, fields).map(|redacts| Content::Redaction { redacts }),
         "m.room.encryption" => is_room_state(event).then_some(Content::Encryption),
         "m.room.tombstone" => is_room_state(event).then_some(Content::Tombstone),
+        kind @ ("m.room.name" | "m.room.topic") if is_room_state(event) => {
+            described(kind, fields).map(Content::Described)
+        }
         _ => None,
     };
     read.unwrap_or(Content::Other { kind: kind.into_owned() })
+}
+
+/// What the content of such a state event says of its room; none where it is of another type or no JSON object.
+pub fn description(kind: &str, content: &str) -> Option<Described> {
+    described(kind, &Fields::read(&without_lone_surrogates(content))?)
+}
+
+fn described(kind: &str, content: &Fields<'_>) -> Option<Described> {
+    let text = |key| {
+        let text = content.string(key).filter(|text| !text.trim().is_empty())?;
+        Some(text[..text.floor_char_boundary(DESCRIBED_MAX)].to_owned())
+    };
+    match kind {
+        "m.room.name" => Some(Described::Name(text("name"))),
+        "m.room.topic" => Some(Described::Topic(text("topic"))),
+        _ => None,
+    }
 }
 
 fn is_redacted(event: &Fields<'_>) -> bool {

@@ -397,6 +397,23 @@ fn encryption_and_tombstone_count_only_as_the_room_s_state() {
 }
 
 #[test]
+fn names_and_topics_count_only_as_the_room_s_state_and_are_bounded() {
+    let state =
+        |kind: &str, content: Value| read_ok(&with(event(kind, content), "state_key", json!(""))).content;
+    let name = |name: Option<&str>| Content::Described(Described::Name(name.map(str::to_owned)));
+    assert_eq!(state("m.room.name", json!({ "name": "Tea" })), name(Some("Tea")));
+    for none in [json!({}), json!({ "name": "  " }), json!({ "name": 7 })] {
+        assert_eq!(state("m.room.name", none), name(None));
+    }
+    assert_eq!(state("m.room.name", json!({ "name": "é".repeat(5_000) })), name(Some(&"é".repeat(2_048))));
+    let topic = Described::Topic(Some("cups".to_owned()));
+    assert_eq!(state("m.room.topic", json!({ "topic": "cups" })), Content::Described(topic.clone()));
+    assert_eq!(content_of("m.room.name", json!({ "name": "Tea" })), other("m.room.name"));
+    assert_eq!(description("m.room.topic", r#"{"topic":"cups"}"#), Some(topic));
+    assert_eq!((description("m.room.topic", "[]"), description("m.room.create", "{}")), (None, None));
+}
+
+#[test]
 fn what_is_not_known_is_named_by_its_type() {
     let encrypted = json!({"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x"});
     assert_eq!(content_of("m.room.encrypted", encrypted), other("m.room.encrypted"));

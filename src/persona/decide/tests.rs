@@ -49,6 +49,7 @@ fn turn(not_before: u64) -> OpenTurn {
         as_of: Millis::default(),
         spent: Usd::default(),
         flush: None,
+        news: None,
         troubles: Troubles::default(),
     }
 }

@@ -11,6 +11,7 @@ mod memory;
 mod outbox;
 mod room;
 mod state;
+mod told;
 mod transcript;
 mod turn;
 
@@ -26,8 +27,9 @@ pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
-pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm};
+pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm, TextForm};
 pub(super) use state::StateForm;
+pub(super) use told::{ToldForm, rooms, rooms_form};
 pub(super) use transcript::{HeardLineForm, PastForm, SaidLineForm};
 pub(super) use turn::{Id, NumberForm, SessionForm, TurnForm};
 
@@ -88,6 +90,7 @@ records!(
     HeardForm,
     HeldForm,
     NumberForm,
+    ToldForm,
     TurnForm,
     SessionForm,
     SayForm,

@@ -18,6 +18,24 @@ pub(in crate::store) struct RoomForm {
     /// The Personas who had a seat and lost it.
     #[serde(default)]
     pub(in crate::store) out: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "TextForm::is_unknown")]
+    pub(in crate::store) name: TextForm,
+    #[serde(default, skip_serializing_if = "TextForm::is_unknown")]
+    pub(in crate::store) topic: TextForm,
+}
+
+/// What people wrote of a room last, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store) struct TextForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) text: Option<String>,
+    pub(in crate::store) at: u64,
+}
+
+impl TextForm {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A seat.

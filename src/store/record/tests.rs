@@ -164,6 +164,9 @@ fn forms_of_the_outbox_stay_as_they_are() {
 #[test]
 fn forms_of_rooms_stay_as_they_are() {
     check::<RoomForm>(r##"{"alias":"#r:x.org","encrypted":true,"mark":"$m","out":["eir"]}"##);
+    check::<RoomForm>(
+        r##"{"alias":"#r:x.org","encrypted":true,"mark":"$m","out":[],"name":{"text":"Tea","at":3},"topic":{"at":4}}"##,
+    );
     check::<SeatForm>(r#"{"lane":{"register":"public"},"invite":"$i","line":{"at":2,"passed":true}}"#);
     check::<MemberForm>(r#"{"name":"A","joined":true,"at":2}"#);
     check::<QuarantineForm>(r#"{"raw":"{","reason":"no event id","at":1}"#);

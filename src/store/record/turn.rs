@@ -7,6 +7,8 @@ use uuid::Uuid;
 
 use super::ledger::AccountForm;
 use super::mail::LaneForm;
+use super::told::NewsForm;
+use crate::conversation::notices::News;
 use crate::conversation::{LineId, Millis, TurnId};
 use crate::persona::session::{Fingerprint, Session, Usd};
 use crate::persona::{OpenTurn, Troubles, Wake};
@@ -113,6 +115,8 @@ pub(in crate::store) struct TurnForm {
     pub(in crate::store) spent: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) flush: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) news: Option<NewsForm>,
     pub(in crate::store) troubles: TroublesForm,
 }
 
@@ -129,6 +133,7 @@ impl From<OpenTurn> for TurnForm {
             as_of: turn.as_of.0,
             spent: turn.spent.0,
             flush: turn.flush,
+            news: turn.news.map(NewsForm::from),
             troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }
@@ -148,6 +153,7 @@ impl From<TurnForm> for OpenTurn {
             as_of: Millis(form.as_of),
             spent: Usd(form.spent),
             flush: form.flush,
+            news: form.news.map(News::from),
             troubles: Troubles { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
     }

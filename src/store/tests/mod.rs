@@ -95,6 +95,7 @@ fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
         as_of: Millis(4),
         spent: crate::persona::session::Usd::default(),
         flush: None,
+        news: None,
         troubles: crate::persona::Troubles { transient: 3, ..Default::default() },
     }
 }

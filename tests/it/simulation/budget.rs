@@ -17,7 +17,7 @@ const HOUR: u64 = 3_600_000;
 const MODEL: &str = "claude-sonnet-4-5";
 
 /// A world in which each thought costs a dollar; it begins at eight in the morning.
-fn dear_world(budget: Budget) -> World {
+pub(super) fn dear_world(budget: Budget) -> World {
     let mut world = World::new(Flavour::Synapse);
     world.config.prices = prices::shipped().unwrap();
     world.config.budget = budget;
@@ -25,7 +25,8 @@ fn dear_world(budget: Budget) -> World {
     world
 }
 
-fn dear(outcome: Outcome) -> Scripted {
+/// A thought that costs a dollar.
+pub(super) fn dear(outcome: Outcome) -> Scripted {
     let request = RequestUsage { model: MODEL.to_owned(), input: 1_000, ..RequestUsage::default() };
     let usage = Usage { requests: vec![request], money: Some(1.0), ..Usage::default() };
     Scripted { outcome, usage, ..usual() }

@@ -34,6 +34,7 @@ mod start_lines;
 mod states;
 mod steer;
 mod taken_back;
+mod told;
 mod trims;
 mod turns;
 mod world;

@@ -121,6 +121,8 @@ fn seats(of: &[(&str, Lane, bool)]) -> Vec<Room> {
     let made = |(name, lane, encrypted): &(&str, Lane, bool)| Room {
         id: room(name),
         alias: (*name != "dm").then(|| format!("#{name}:hs.test")),
+        name: None,
+        topic: None,
         encrypted: *encrypted,
         listen: Listen::All,
         seats: BTreeMap::from([(eir(), Seat { lane: lane.clone(), heed: Heed::default() })]),
