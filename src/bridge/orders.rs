@@ -15,6 +15,7 @@ use super::states::{self, States};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::homeserver::appservice::Orders;
 use crate::persona::Brake;
+use crate::persona::schema::Misfit;
 use crate::persona::session::care::Word;
 use crate::persona::state::{Malformed, Refusal};
 use crate::store::{Store, StoreError};
@@ -73,6 +74,9 @@ pub enum OrderError {
     /// What is put is no state.
     #[error("the document {0}")]
     Malformed(#[from] Malformed),
+    /// What is put does not fit the schema.
+    #[error("the document {0}")]
+    Misfit(#[from] Misfit),
     /// What is put was not made from what there is.
     #[error(transparent)]
     Refused(#[from] Refusal),

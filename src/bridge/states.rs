@@ -48,6 +48,7 @@ pub(crate) async fn carry_out(
         }
         States::Put(document) => {
             let document = State::read(document)?;
+            document.fit()?;
             let (kept, is_new) = store.put_state(persona, document, now).await??;
             let stamp = kept.updated_at().unwrap_or_default();
             Ok(match is_new {

@@ -130,7 +130,13 @@ fn state(section: &file::Persona, reading: &mut Reading<'_>, key: &str) -> Optio
         }
     };
     match State::read(&text) {
-        Ok(state) => Some(state),
+        Ok(state) => match state.fit() {
+            Ok(()) => Some(state),
+            Err(misfit) => {
+                reading.fail(&key, format!("{shown} {misfit}"), "mend that file");
+                None
+            }
+        },
         Err(Malformed { line, reason }) => {
             reading.fail(&key, format!("{shown}:{line} {reason}"), "mend that file");
             None

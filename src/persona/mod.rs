@@ -11,6 +11,7 @@ pub mod lanes;
 pub mod memory;
 pub mod places;
 pub mod probe;
+pub mod schema;
 pub mod session;
 pub mod state;
 pub mod usage;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::schema::{self, Misfit};
 use crate::conversation::Millis;
 use crate::conversation::prompt::stamp;
 
@@ -86,6 +87,14 @@ impl State {
         Ok(Self { members, updated_at })
     }
 
+    /// Whether it fits the shipped schema. What was kept before there was one is read without.
+    ///
+    /// # Errors
+    /// The first place where it does not.
+    pub fn fit(&self) -> Result<(), Misfit> {
+        schema::check(self.members.iter().map(|(name, raw)| (name.as_str(), raw.get())))
+    }
+
     /// Which version it is.
     pub fn updated_at(&self) -> Option<&str> {
         self.updated_at.as_deref()
@@ -146,6 +155,10 @@ impl Kept {
 /// What serde says, without the place, which stands beside it.
 fn is_no_object(error: &serde_json::Error) -> String {
     let said = error.to_string();
+    // What serde says of a value of another type has the value in it.
+    if error.is_data() && !said.contains("stands in it twice") {
+        return "is not a JSON object".to_owned();
+    }
     let reason = said.rsplit_once(" at line ").map_or(said.as_str(), |(reason, _)| reason);
     format!("is not a JSON object ({reason})")
 }
@@ -197,7 +210,8 @@ mod tests {
 
     #[test]
     fn what_is_no_state_is_told_with_its_line() {
-        check_read("[]", "line 1: is not a JSON object (invalid type: sequence, expected an object)");
+        check_read("[]", "line 1: is not a JSON object");
+        check_read("\"hush\"", "line 1: is not a JSON object");
         check_read("{\n\"a\": }", "line 2: is not a JSON object (expected value)");
         check_read("{} {}", "line 1: is not a JSON object (trailing characters)");
         check_read("{\"a\": 1, \"a\": 2}", "line 1: is not a JSON object (`a` stands in it twice)");

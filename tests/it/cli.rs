@@ -383,6 +383,11 @@ fn a_state_is_got_changed_and_put_while_no_bridge_runs() {
     assert_eq!(told.code, 1, "{}", told.out);
     assert!(told.err.contains("made from that of 20") && told.err.contains("get it anew"), "{}", told.err);
     assert!(persona(&["get", "eir"]).out.contains("wild"));
+    fs::write(operator.dir.path().join("odd.json"), got.replace("\"calm\"", "[\"hush\"]")).unwrap();
+    let told = persona(&["put", "eir", "odd.json"]);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("does not fit the shipped schema at /mood: it must be string"), "{}", told.err);
+    assert!(!told.err.contains("hush"), "{}", told.err);
     assert!(persona(&["get", "loki"]).err.contains("there is no Persona loki"));
 }
 

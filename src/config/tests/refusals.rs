@@ -48,6 +48,19 @@ fn what_is_no_regular_file_is_refused_unopened() {
 }
 
 #[test]
+fn a_state_that_does_not_fit_the_schema_is_refused_by_its_place() {
+    let dir = folder();
+    std::fs::write(dir.path().join("odd.json"), r#"{"interests": ["a", {"hush": 1}]}"#).expect("a file");
+    check_in(
+        &dir,
+        r#"state = "eir.json""#,
+        r#"state = "odd.json""#,
+        &[],
+        "DIR/bridge.toml:26: personas[0].state: DIR/odd.json does not fit the shipped schema at /interests/1: it must be string; mend that file",
+    );
+}
+
+#[test]
 fn a_text_that_is_too_long_is_refused() {
     let dir = folder();
     std::fs::write(dir.path().join("long.md"), "x".repeat((1 << 20) + 1)).expect("a file");
