@@ -20,8 +20,8 @@ use super::{
     Waiting,
 };
 use super::{
-    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, rooms, sessions, states, told,
-    transcript, turns,
+    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, redact, rooms, sessions,
+    states, told, transcript, turns,
 };
 use crate::conversation::about_me::Question;
 use crate::conversation::notices::Told;
@@ -349,6 +349,14 @@ impl Store {
     /// Closes a campaign; answers whether it was open.
     pub async fn close_campaign(&self, slug: Slug) -> Result<bool> {
         self.write(move |tx| campaigns::close(tx, &slug)).await
+    }
+    /// Takes the words out of a Persona's mail, so that it is not fed any more.
+    pub async fn withdraw(&self, persona: &PersonaId, seqs: Vec<u64>) -> Result<()> {
+        let persona = persona.clone();
+        self.write(move |tx| {
+            seqs.into_iter().try_for_each(|seq| redact::withdraw(tx, &persona, seq).map(drop))
+        })
+        .await
     }
     /// Ends a turn without a reply; its mail waits again, to be shown as mail that may have been fed.
     pub async fn put_back(&self, persona: &PersonaId, turn: OpenTurn, books: Books) -> Result<()> {

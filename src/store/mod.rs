@@ -292,6 +292,8 @@ pub struct Say {
     pub say: NewSay,
     /// When it was put in.
     pub since: Millis,
+    /// Whose mail woke the Persona who says it; nobody where nobody's did, or where it is no Persona's.
+    pub woken_by: BTreeSet<OwnedUserId>,
 }
 
 /// A turn's end with a reply.

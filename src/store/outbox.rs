@@ -1,5 +1,7 @@
 //! What is to be sent, in order, and what became of it.
 
+use std::collections::BTreeSet;
+
 use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 
 use super::inbox::{put_words, remove_words, words};
@@ -91,7 +93,8 @@ pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, n
 }
 
 fn ours(tx: &mut Tx<'_>, event: &OwnedEventId, form: SayForm, now: Millis) -> Result<()> {
-    let spoken = form.spoken.map(|spoken| (form.room, spoken));
+    let of = |spoken| SpokenForm { woken_by: BTreeSet::new(), ..spoken };
+    let spoken = form.spoken.map(|spoken| (form.room, of(spoken)));
     // That it was taken back may be heard of before it is known to be ours.
     if let Some((room, spoken)) = &spoken
         && inbox::event(tx, event)?.redacted.contains_key(room)

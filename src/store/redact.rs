@@ -69,7 +69,7 @@ fn addressed(notice: &Delivery, lane: LaneForm) -> Delivery {
 }
 
 /// Takes the words out of mail; answers whether she may have been fed them.
-fn withdraw(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64) -> Result<bool> {
+pub(super) fn withdraw(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64) -> Result<bool> {
     let place = mail_key(persona, seq);
     if let Some(mut mail) = tx.record::<MailForm>(Table::Mail, &place)? {
         let before = silence(tx, &place, &mut mail)?;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ruma::OwnedUserId;
+
 use super::inbox::{self, mail_key};
 use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
@@ -87,7 +89,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         };
         transcript::put(tx, &persona, &open.lane, past)?;
     }
-    let spoken = SpokenForm::new(&persona, &open.lane, turn);
+    let spoken = SpokenForm::new(&persona, &open.lane, turn, woken_by(&taken));
     let worded = match open.flush {
         Some(_) => transcript::worded(tx, &persona, open.lane, session.generation, now)?,
         None => Worded::of(open.lane, &taken, session.generation, now),
@@ -98,6 +100,11 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
     }
     book(tx, &persona, Books { session: Some(session), ledger })?;
     tx.remove(Table::Turns, &turn_key(&persona))
+}
+
+/// Whose mail woke her.
+fn woken_by(mail: &[MailForm]) -> BTreeSet<OwnedUserId> {
+    mail.iter().filter(|mail| mail.wakes.unwrap_or(mail.addressed)).map(|mail| mail.sender.clone()).collect()
 }
 
 /// Lets mail of a turn wait once more, to be shown in whole; none where it was taken back meanwhile.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ruma::{OwnedEventId, OwnedRoomId};
+use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::Trouble;
 use crate::bridge::BridgeError;
@@ -10,8 +10,9 @@ use crate::bridge::calls::Failed;
 use crate::bridge::encryption;
 use crate::bridge::halt::Halt;
 use crate::bridge::shared::Shared;
-use crate::conversation::Membership;
+use crate::bridge::translate::level;
 use crate::conversation::invite::Decision;
+use crate::conversation::{Level, Membership};
 use crate::homeserver::client::{CallError, CallErrorKind, Identity};
 use crate::store::{NewSay, Say};
 
@@ -24,6 +25,8 @@ pub(super) enum Tried {
         server_fault: bool,
         reached: bool,
     },
+    /// All whose mail woke her for it are blocked by now.
+    Unwanted,
     /// She was stopped there meanwhile: it waits.
     Stopped,
     TooLarge,
@@ -40,6 +43,9 @@ pub(super) enum Tried {
 pub(super) async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Result<Tried, BridgeError> {
     if let Some(event) = shared.store.sent_event(&say.say.request)? {
         return Ok(Tried::Sent(event));
+    }
+    if is_unwanted(shared, say) {
+        return Ok(Tried::Unwanted);
     }
     let identity = shared.identity(&say.say.sender);
     let NewSay { room, request, kind, body, cause, .. } = &say.say;
@@ -71,6 +77,13 @@ pub(super) async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Re
         }
         Err(error) => refused(shared, say, trouble, &error).await,
     }
+}
+
+/// Whether all whose mail woke her for it are blocked by now.
+fn is_unwanted(shared: &Shared, say: &Say) -> bool {
+    let directory = shared.directory();
+    let is_blocked = |user: &OwnedUserId| level(&directory, user) == Level::Block;
+    !say.woken_by.is_empty() && say.woken_by.iter().all(is_blocked)
 }
 
 /// Before it is known whether the room is encrypted nothing is sent; that is asked again for as long as it takes.

@@ -177,6 +177,7 @@ impl Deliver {
             Tried::Later { after, uncertain, server_fault, reached } => {
                 self.later(&say, after, uncertain, server_fault, reached).await?;
             }
+            Tried::Unwanted => self.unwanted(say).await?,
             Tried::Stopped => {}
             Tried::TooLarge => self.split(say).await?,
             Tried::Done => {
@@ -264,6 +265,18 @@ impl Deliver {
             return Ok(());
         }
         self.shared.tell(&format!("parked:{}", say.say.request), &text).await
+    }
+
+    /// Nobody who is still heard has woken her for it: it is dropped, and operators are told once a turn.
+    async fn unwanted(&mut self, say: Say) -> Result<(), BridgeError> {
+        let NewSay { sender, room, cause, .. } = &say.say;
+        let text = format!(
+            "what {sender} had to say in {room} was dropped: whoever had asked her is blocked in [permissions] by now"
+        );
+        self.shared.tell(&format!("unwanted:{cause}"), &text).await?;
+        self.troubles.remove(&say.say.request);
+        self.shared.store.split(say.seq, Vec::new(), self.shared.clock.now()).await?;
+        Ok(())
     }
 
     async fn gone(&mut self, say: &Say) -> Result<(), BridgeError> {

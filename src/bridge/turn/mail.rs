@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Turns;
 use crate::bridge::BridgeError;
-use crate::conversation::{Batch, Delivery, Lane};
+use crate::bridge::translate::level;
+use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, Level};
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
 const BATCH_BYTES: usize = 256 * 1024;
@@ -29,6 +30,28 @@ impl Turns {
             first || bytes <= BATCH_BYTES
         });
         Ok(fitting.collect())
+    }
+}
+
+impl Turns {
+    /// Takes out of the mail what people said who are not to be heard any more; answers whether there was any. That something
+    /// was taken back is heard from anybody.
+    pub(super) async fn withdraw_unheard(&self, mail: &[Delivery]) -> Result<bool, BridgeError> {
+        let unheard: Vec<u64> = {
+            let directory = self.shared.directory();
+            let counts =
+                |kind: &DeliveryKind| !matches!(kind, DeliveryKind::Redaction(_) | DeliveryKind::Withdrawn);
+            let blocked =
+                |mail: &&Delivery| counts(&mail.kind) && level(&directory, &mail.sender) == Level::Block;
+            mail.iter().filter(blocked).map(|mail| mail.seq).collect()
+        };
+        if unheard.is_empty() {
+            return Ok(false);
+        }
+        let id = &self.persona.persona.id;
+        tracing::info!(persona = %id, mail = unheard.len(), "mail of people who are blocked by now is withdrawn");
+        self.shared.store.withdraw(id, unheard).await?;
+        Ok(true)
     }
 }
 
@@ -58,7 +81,7 @@ mod tests {
     use ruma::{event_id, room_id, user_id};
 
     use super::*;
-    use crate::conversation::{DeliveryKind, Millis};
+    use crate::conversation::Millis;
 
     fn mail(seq: u64, said: u64, late: bool) -> Delivery {
         let room = room_id!("!a:hs.test").to_owned();

@@ -20,7 +20,7 @@ use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
 use crate::conversation::prompt;
-use crate::conversation::{Batch, Delivery, Lane, LineId, Millis};
+use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, LineId, Millis};
 use crate::mind::{Feed, Purpose};
 use crate::persona::session::{Care, Moment, Reason, Session, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage, Wake};
@@ -137,6 +137,9 @@ impl Turns {
     pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
         let mail = self.batch(lane)?;
+        if self.withdraw_unheard(&mail).await? {
+            return Ok(());
+        }
         self.look_at_state()?;
         if self.flush(Moment::Mail, &mail).await? {
             return Ok(());
@@ -201,9 +204,18 @@ impl Turns {
         if turn.flush.is_some() {
             return self.feed_flush(&turn, session).map(Some);
         }
-        let deliveries = self.shared.store.deliveries(&self.persona.persona.id, &turn.seqs)?;
+        let id = self.persona.persona.id.clone();
+        let mut deliveries = self.shared.store.deliveries(&id, &turn.seqs)?;
+        if self.withdraw_unheard(&deliveries).await? {
+            deliveries = self.shared.store.deliveries(&id, &turn.seqs)?;
+            let is_left = |delivery: &Delivery| delivery.kind != DeliveryKind::Withdrawn;
+            if turn.wake == Wake::Mail && !deliveries.iter().any(|d| is_left(d) && d.wakes) {
+                self.put_back().await?;
+                return Ok(None);
+            }
+        }
         let batch = Batch { lane: turn.lane.clone(), deliveries };
-        if batch.deliveries.iter().all(|d| d.kind == crate::conversation::DeliveryKind::Withdrawn) {
+        if batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn) {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }

@@ -1,5 +1,7 @@
 //! What is to be sent, by whom, and what became of it.
 
+use std::collections::BTreeSet;
+
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +38,20 @@ pub(in crate::store) struct SpokenForm {
     pub(in crate::store) persona: String,
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) turn: Id,
+    /// Whose mail woke her for it, as long as it is not sent.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(in crate::store) woken_by: BTreeSet<OwnedUserId>,
 }
 
 impl SpokenForm {
     /// The form of it.
-    pub(in crate::store) fn new(persona: &PersonaId, lane: &Lane, turn: TurnId) -> Self {
-        Self { persona: persona.0.clone(), lane: LaneForm::from(lane), turn: Id(turn.0) }
+    pub(in crate::store) fn new(
+        persona: &PersonaId,
+        lane: &Lane,
+        turn: TurnId,
+        woken_by: BTreeSet<OwnedUserId>,
+    ) -> Self {
+        Self { persona: persona.0.clone(), lane: LaneForm::from(lane), turn: Id(turn.0), woken_by }
     }
 }
 
@@ -75,7 +85,8 @@ impl SayForm {
             cause: self.cause,
             part: self.part,
         };
-        Say { seq, say, since: Millis(self.since) }
+        let woken_by = self.spoken.map(|spoken| spoken.woken_by).unwrap_or_default();
+        Say { seq, say, since: Millis(self.since), woken_by }
     }
 }
 

@@ -22,6 +22,7 @@ mod months;
 mod older;
 mod outages;
 mod patience;
+mod permission;
 mod pings;
 mod put_out;
 mod registers;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use persona_bridge::bridge::orders::Lever;
 use persona_bridge::conversation::Level;
-use persona_bridge::mind::scripted::Scripted;
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::persona::Ending;
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
@@ -196,6 +197,43 @@ fn once_a_stop_is_acknowledged_nothing_enters_the_room_any_more() {
             }
         });
     }
+}
+
+/// Two who always answer each other, and are let.
+fn storm(flavour: Flavour) -> World {
+    let mut world = world(flavour);
+    world.config.among.max_hops = u32::MAX;
+    for register in world.config.registers.values_mut() {
+        register.heed.personas_wake = true;
+    }
+    world.script = Arc::new(|who, _| {
+        let other = if who == "eir" { "Brage" } else { "Eir" };
+        let reply = json!({ "say": [{ "text": format!("{other}, and you?") }], "react": [] });
+        Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
+    });
+    world
+}
+
+#[test]
+fn a_stop_ends_a_storm_and_the_word_to_go_lets_it_go_on() {
+    on_both(|flavour| {
+        let mut world = storm(flavour);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.bob().say(&swarm, "Eir, begin");
+            stage.until("they storm", || said(stage, &swarm) >= 10).await;
+            let said_by_then = says(stage, &swarm, "stop").await;
+            stage.pass(600_000).await;
+            assert_eq!(said(stage, &swarm), said_by_then);
+            says(stage, &swarm, "!persona go").await;
+            stage.until("they go on", || said(stage, &swarm) >= said_by_then + 10).await;
+            says(stage, &swarm, "brage stop").await;
+            stage.calm().await;
+            let said_by_then = said(stage, &swarm);
+            stage.pass(600_000).await;
+            assert_eq!(said(stage, &swarm), said_by_then, "one alone does not storm");
+        });
+    });
 }
 
 #[test]
