@@ -1,4 +1,4 @@
-//! Answers what people ask the bot of what is remembered about them.
+//! Answers what people ask the bot of what is remembered about them, and what admins tell it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use ruma::OwnedUserId;
 
 use super::BridgeError;
 use super::calls::patiently;
+use super::commands;
 use super::shared::{SayTarget, Shared, notice};
 use crate::conversation::about_me::{self, FORGOTTEN, Question, Wish};
 use crate::conversation::{Lane, Memory};
@@ -17,9 +18,13 @@ use crate::store::Answer;
 pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     loop {
         for question in shared.store.questions()? {
-            let Some(readers) = readers(&shared, &question).await else { return Ok(()) };
-            let answer = answer(&shared, &question, &readers);
-            tracing::info!(room = %question.room, wish = ?question.wish, parts = answer.says.len(), "the bot was asked");
+            let Some(members) = members(&shared, &question).await else { return Ok(()) };
+            let answer = match &question.wish {
+                Wish::Command(words) => commands::answer(&shared, &question, words, &members).await?,
+                Wish::Tell | Wish::Forget => answer(&shared, &question, &readers(&shared, members)),
+            };
+            let wish = question.wish.name();
+            tracing::info!(room = %question.room, wish, parts = answer.says.len(), "the bot was asked");
             shared.store.answer(question.event, answer, shared.clock.now()).await?;
             shared.outbox.notify_one();
         }
@@ -30,16 +35,21 @@ pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     }
 }
 
-/// Who reads the room beside our own users; nobody where the bot may not look. None when the service ends.
-async fn readers(shared: &Shared, question: &Question) -> Option<BTreeSet<OwnedUserId>> {
+/// Who is in the room; nobody where the bot may not look. None when the service ends.
+async fn members(shared: &Shared, question: &Question) -> Option<BTreeSet<OwnedUserId>> {
     let identity = shared.identity(&shared.config.bot);
     let members = patiently(shared, || shared.client.joined_members(&identity, &question.room)).await?;
     let members = members.unwrap_or_else(|error| {
         tracing::debug!(%error, room = %question.room, "the bot is not where it was asked");
         Vec::new()
     });
+    Some(members.into_iter().map(|(user, _)| user).collect())
+}
+
+/// Who of them reads along beside our own users.
+fn readers(shared: &Shared, members: BTreeSet<OwnedUserId>) -> BTreeSet<OwnedUserId> {
     let directory = shared.directory();
-    Some(members.into_iter().map(|(user, _)| user).filter(|user| !directory.is_ours(user)).collect())
+    members.into_iter().filter(|user| !directory.is_ours(user)).collect()
 }
 
 fn answer(shared: &Shared, question: &Question, readers: &BTreeSet<OwnedUserId>) -> Answer {
@@ -47,7 +57,7 @@ fn answer(shared: &Shared, question: &Question, readers: &BTreeSet<OwnedUserId>)
         return Answer::default();
     }
     let mut forget = BTreeMap::new();
-    let texts = match question.wish {
+    let texts = match &question.wish {
         Wish::Tell => about_me::told(&told(shared, question, readers)),
         Wish::Forget => {
             for persona in &shared.config.personas {
@@ -59,6 +69,7 @@ fn answer(shared: &Shared, question: &Question, readers: &BTreeSet<OwnedUserId>)
             }
             vec![FORGOTTEN.to_owned()]
         }
+        Wish::Command(_) => Vec::new(),
     };
     let cause = format!("asked:{}", question.event);
     let says = texts.iter().enumerate().map(|(part, text)| {

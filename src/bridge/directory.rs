@@ -138,6 +138,16 @@ impl Directory {
         self.room(room).is_none_or(|room| room.seats.is_empty() && !room.members.contains_key(&self.bot))
     }
 
+    /// All rooms of which anything is known.
+    pub(crate) fn rooms(&self) -> impl Iterator<Item = &Room> {
+        self.rooms.values().map(|known| &known.room)
+    }
+
+    /// Whether the bot is in a room, and no Persona is.
+    pub(crate) fn is_bots(&self, room: &RoomId) -> bool {
+        self.room(room).is_some_and(|room| room.seats.is_empty() && room.members.contains_key(&self.bot))
+    }
+
     /// The lane of a room that the config names.
     pub(crate) fn configured(&self, room: &OwnedRoomId) -> Option<&Lane> {
         self.configured.get(room)

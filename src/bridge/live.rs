@@ -58,6 +58,7 @@ impl Live {
     /// Runs until all is at rest after the first signal.
     pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
         loop {
+            self.shows_state();
             self.close_if_asked();
             self.ask_if_told();
             self.quarantine_if_spoilt().await?;
@@ -74,6 +75,12 @@ impl Live {
                 Step::StopMind(how) => self.stop(how).await?,
                 Step::Leave => return Ok(()),
             }
+        }
+    }
+
+    fn shows_state(&self) {
+        if let Some(bell) = self.shared.bells.get(&self.id) {
+            bell.thinks.store(matches!(self.state, MindState::Busy(_)), Ordering::Relaxed);
         }
     }
 

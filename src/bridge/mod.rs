@@ -118,6 +118,7 @@ mod books;
 mod calls;
 pub mod campaigns;
 pub mod clock;
+mod commands;
 mod deliver;
 mod describe;
 mod desk;

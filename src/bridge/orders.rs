@@ -295,24 +295,28 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
             if let Some(unknown) = order.persona().filter(|persona| !shared.bells.contains_key(persona)) {
                 return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
-            let follows = carry_out(&shared.store, &order, shared.clock.now())
-                .await
-                .map_err(|error| error.to_string())?;
-            if order.only_asks() {
-                return Ok(json!({ "follows": follows }));
-            }
-            tracing::info!(order = %order.logged(), follows, "an operator's order");
-            shared.read_brake().map_err(|error| error.to_string())?;
-            if let Order::Release { .. } = order {
-                let of = |id: &PersonaId| order.persona().is_none_or(|persona| persona == id);
-                let bells = shared.bells.iter().filter(|(id, _)| of(id));
-                bells.for_each(|(_, bell)| bell.ask.store(true, Ordering::Relaxed));
-            }
-            shared.wake_all();
-            shared.outbox.notify_one();
+            let follows = heed(&shared, &order).await.map_err(|error| error.to_string())?;
             Ok(json!({ "follows": follows }))
         })
     })
+}
+
+/// Carries an order out while the bridge runs; answers what follows, in words.
+pub(crate) async fn heed(shared: &Shared, order: &Order) -> Result<String, OrderError> {
+    let follows = carry_out(&shared.store, order, shared.clock.now()).await?;
+    if order.only_asks() {
+        return Ok(follows);
+    }
+    tracing::info!(order = %order.logged(), follows, "an operator's order");
+    shared.read_brake()?;
+    if let Order::Release { .. } = order {
+        let of = |id: &PersonaId| order.persona().is_none_or(|persona| persona == id);
+        let bells = shared.bells.iter().filter(|(id, _)| of(id));
+        bells.for_each(|(_, bell)| bell.ask.store(true, Ordering::Relaxed));
+    }
+    shared.wake_all();
+    shared.outbox.notify_one();
+    Ok(follows)
 }
 
 #[cfg(test)]

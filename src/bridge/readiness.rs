@@ -44,6 +44,11 @@ impl Readiness {
         had
     }
 
+    /// Why it is not ready.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.subscribe().borrow().clone().err().unwrap_or_default()
+    }
+
     fn show(&self, reasons: &BTreeMap<String, String>) {
         let state = if reasons.is_empty() { Ok(()) } else { Err(reasons.values().cloned().collect()) };
         // What was shown before is nobody's any more.

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::BridgeError;
+use super::commands;
 use super::directory::Directory;
 use super::encryption;
 use super::shared::{InviteWork, Poke, Shared};
 use super::steering;
-use crate::conversation::about_me;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Content, Described, Event, Level, Member, Membership, Message, PersonaId};
+use crate::conversation::{about_me, command};
 use crate::store::{Arrival, Effect, SeatRow, StartLine};
 
 /// How events came.
@@ -56,7 +57,8 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
         if shared.store.knows(&event.id)? {
             continue;
         }
-        let asked = question(&shared.directory(), event);
+        let steers = steering::steer(shared, event, path).is_some();
+        let asked = if steers { None } else { question(&shared.directory(), event, path) };
         effects.woken.desk |= asked.is_some();
         if path == Path::Transaction && control.as_ref() != Some(&event.room) {
             if is_unknown(&shared.directory(), event) {
@@ -75,6 +77,10 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
                 effects.pokes.insert(Poke::Room(event.room.clone()));
             }
         }
+        if is_bots_join(&shared.directory(), event) {
+            // So that it is known after a restart where the bot is.
+            first_sight(shared, event, &mut effects)?;
+        }
         let mut one = translate_one(shared, event, path, &mut effects)?;
         one.extend(asked);
         effects.arrivals.push(Arrival { event: event.id.clone(), effects: one });
@@ -86,6 +92,10 @@ pub(crate) fn translate(shared: &Shared, events: &[Event], path: Path) -> Result
 fn is_unknown(directory: &Directory, event: &Event) -> bool {
     let about_us = matches!(&event.content, Content::Member(member) if directory.is_ours(&member.user));
     !about_us && directory.room(&event.room).is_none_or(|room| room.seats.is_empty())
+}
+
+fn is_bots_join(directory: &Directory, event: &Event) -> bool {
+    matches!(&event.content, Content::Member(member) if member.user == directory.bot && member.membership == Membership::Join)
 }
 
 /// An event for which reading decides who hears it stays at the server: where nothing is read yet, reading begins at it.
@@ -119,9 +129,16 @@ fn translate_one(
 }
 
 /// What the bot is asked by somebody who may talk to us.
-fn question(directory: &Directory, event: &Event) -> Option<Effect> {
+fn question(directory: &Directory, event: &Event, path: Path) -> Option<Effect> {
     let heard = !directory.is_ours(&event.sender) && level(directory, &event.sender) >= Level::Chat;
-    about_me::question(event, &directory.bot).filter(|_| heard).map(Effect::Ask)
+    let about_them = || about_me::question(event, &directory.bot).filter(|_| heard);
+    commands::asked(directory, event, path).or_else(about_them).map(Effect::Ask)
+}
+
+/// Whether a message is for the bridge, whoever says it: it is never mail.
+fn is_command(shared: &Shared, event: &Event) -> bool {
+    let Content::Message(message) = &event.content else { return false };
+    command::prefixed(message).is_some() && !shared.directory().is_ours(&event.sender)
 }
 
 fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {
@@ -139,6 +156,9 @@ fn said(
     if let Some(steer) = steering::steer(shared, event, path) {
         effects.woken.steered.insert(event.room.clone());
         out.push(steering::effect(shared, event, steer)?);
+        return Ok(out);
+    }
+    if is_command(shared, event) {
         return Ok(out);
     }
     let answers = answered_user(shared, event)?;

@@ -9,8 +9,9 @@ use super::{CliError, print};
 use crate::bridge::clock::Clock;
 use crate::config::{Config, Environment};
 use crate::conversation::Millis;
-use crate::operate::{ExitCode, ledger};
+use crate::operate::ExitCode;
 use crate::persona::session::Entry;
+use crate::persona::session::sums;
 use crate::store::entries_from_json;
 
 /// What is asked for.
@@ -33,8 +34,8 @@ pub(super) async fn ledger(options: Options, environment: Environment) -> Result
     let since = Millis(now.0.saturating_sub(u64::try_from(options.since.as_millis()).unwrap_or(u64::MAX)));
     let mut entries = entries(&config, since).await?;
     entries.retain(|entry| persona.as_ref().is_none_or(|persona| entry.persona == *persona));
-    let summed = ledger::sum(&entries, since);
-    print(&if options.json { format!("{:#}\n", ledger::json(&summed)) } else { ledger::text(&summed) })
+    let summed = sums::sum(&entries, since);
+    print(&if options.json { format!("{:#}\n", sums::json(&summed)) } else { sums::text(&summed) })
 }
 
 /// From the store, or from the bridge that has it open.

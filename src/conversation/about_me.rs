@@ -22,12 +22,25 @@ pub struct Question {
 }
 
 /// What somebody wants with what is remembered about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// To be told.
     Tell,
     /// That it is forgotten.
     Forget,
+    /// What an admin tells the bridge, in these words; `mentions` says whether they followed the prefix.
+    Command(String),
+}
+
+impl Wish {
+    /// Its name, for the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tell => "tell",
+            Self::Forget => "forget",
+            Self::Command(_) => "command",
+        }
+    }
 }
 
 /// The longest part of an answer, in bytes.

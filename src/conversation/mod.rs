@@ -6,6 +6,7 @@ pub mod about_me;
 pub mod address;
 pub mod batch;
 pub mod campaign;
+pub mod command;
 pub mod event;
 pub mod hops;
 pub mod ids;

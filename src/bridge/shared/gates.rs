@@ -20,7 +20,7 @@ const LANDS: Duration = Duration::from_secs(2);
 
 impl Shared {
     /// Reads whom the operator's brake holds; where that cannot be read it holds everyone.
-    pub(crate) fn read_brake(&self) -> Result<(), BridgeError> {
+    pub(crate) fn read_brake(&self) -> Result<(), StoreError> {
         let brake = match self.store.brake() {
             Err(error @ StoreError::Corrupt { .. }) => {
                 tracing::error!(%error, "whom the brake holds cannot be read: it holds everyone");

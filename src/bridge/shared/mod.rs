@@ -73,6 +73,8 @@ pub(crate) struct Bell {
     pub(crate) ask: AtomicBool,
     /// The account is taken again.
     pub(crate) taken: AtomicBool,
+    /// Whether her mind is busy.
+    pub(crate) thinks: AtomicBool,
 }
 
 /// Shared by all tasks of one bridge.

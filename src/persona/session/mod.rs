@@ -9,6 +9,7 @@ pub mod identity;
 pub mod ledger;
 pub mod meter;
 pub mod price;
+pub mod sums;
 pub mod tasks;
 pub mod terms;
 

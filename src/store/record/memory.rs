@@ -111,6 +111,9 @@ pub(in crate::store) struct QuestionForm {
     user: OwnedUserId,
     forget: bool,
     mentions: bool,
+    /// What an admin told the bridge; none where it is about memories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
 }
 
 impl From<&Question> for QuestionForm {
@@ -120,6 +123,10 @@ impl From<&Question> for QuestionForm {
             user: question.user.clone(),
             forget: question.wish == Wish::Forget,
             mentions: question.mentions,
+            command: match &question.wish {
+                Wish::Command(words) => Some(words.clone()),
+                Wish::Tell | Wish::Forget => None,
+            },
         }
     }
 }
@@ -127,7 +134,8 @@ impl From<&Question> for QuestionForm {
 impl QuestionForm {
     /// The question of this event.
     pub(in crate::store) fn question(self, event: OwnedEventId) -> Question {
-        let wish = if self.forget { Wish::Forget } else { Wish::Tell };
+        let about_them = if self.forget { Wish::Forget } else { Wish::Tell };
+        let wish = self.command.map_or(about_them, Wish::Command);
         Question { event, room: self.room, user: self.user, wish, mentions: self.mentions }
     }
 }

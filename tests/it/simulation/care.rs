@@ -7,9 +7,9 @@ use persona_bridge::bridge::orders::{Order, carry_out};
 use persona_bridge::conversation::prompt::PING;
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted, WEIGHED};
-use persona_bridge::operate::ledger;
 use persona_bridge::persona::session::Usd;
 use persona_bridge::persona::session::care::{Apply, KeepWarm, OnRedaction, Word};
+use persona_bridge::persona::session::sums;
 use persona_bridge::persona::{Ending, RequestUsage, Usage};
 use serde_json::json;
 use tokio::time::Instant;
@@ -96,7 +96,7 @@ pub(super) fn seams(world: &World) -> Vec<usize> {
 /// Her refreshes in the ledger, by reason.
 pub(super) fn refreshes(world: &World) -> Vec<(String, u64)> {
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
-    let sum = ledger::sum(&entries, Millis(0));
+    let sum = sums::sum(&entries, Millis(0));
     sum.personas[&PersonaId("eir".into())].refreshes.clone().into_iter().collect()
 }
 
@@ -182,7 +182,7 @@ fn who_comes_back_soon_enough_is_kept_warm_by_pings_that_tell_what_they_saved() 
     let fed = world.fed("eir");
     let pings: Vec<u64> = fed.iter().filter(|fed| fed.words == PING).map(|fed| fed.at).collect();
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
-    let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
+    let sum = &sums::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
     assert_eq!(sum.pings, pings.len() as u64);
     counts(&log, &[("decided=Ping reason=\"return-likely\"", pings.len())]);
     // Exact, so that no constant of the decision changes unseen.

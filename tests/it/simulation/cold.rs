@@ -7,7 +7,7 @@ use std::time::Duration;
 use persona_bridge::bridge::orders::Lever;
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::operate::ledger;
+use persona_bridge::persona::session::sums;
 use persona_bridge::persona::{Ending, RequestUsage, Usage};
 
 use super::care::{COLD, chat, counted, refreshes, seams};
@@ -63,7 +63,7 @@ fn a_turn_that_waits_until_the_cache_has_forgotten_goes_to_the_next_session_with
     assert_eq!(refreshes(&world), [("cold".to_owned(), 1)]);
     counts(&world.told(), &[("Eir begins session 2: cold", 1), ("held", 0)]);
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
-    let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
+    let sum = &sums::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
     assert_eq!((sum.turns, sum.attempts), (3, 3), "an attempt that the API refused used nothing");
 }
 

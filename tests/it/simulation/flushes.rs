@@ -7,9 +7,9 @@ use persona_bridge::bridge::orders::{Lever, Order};
 use persona_bridge::config::prices;
 use persona_bridge::conversation::{Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::operate::ledger;
 use persona_bridge::persona::session::Usd;
 use persona_bridge::persona::session::care::{Flushing, Word};
+use persona_bridge::persona::session::sums;
 use persona_bridge::persona::{Budget, Ending, RequestUsage, Usage};
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn the_ledger_tells_what_a_flush_cost_and_why_it_was() {
         stage.calm().await;
     });
     let entries = world.store().ledger(Millis(0)).expect("the ledger");
-    let sum = &ledger::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
+    let sum = &sums::sum(&entries, Millis(0)).personas[&PersonaId("eir".into())];
     assert_eq!(sum.flushes, [("operator".to_owned(), 1)].into());
     assert_eq!((sum.flushed, sum.money), (Usd::of_dollars(0.01), Usd::of_dollars(0.03)));
     assert_eq!((sum.turns, sum.requests), (2, 3));

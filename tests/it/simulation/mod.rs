@@ -8,6 +8,7 @@ mod brake;
 mod budget;
 mod care;
 mod cold;
+mod commands;
 mod crash;
 mod encryption;
 mod flushes;

@@ -1,4 +1,4 @@
-//! `ledger`: what the Personas' sessions used and cost, summed up. Pure: the rows come from the store.
+//! What the Personas' sessions used and cost, summed up.
 
 mod show;
 #[cfg(test)]

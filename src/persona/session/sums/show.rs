@@ -1,4 +1,4 @@
-//! The ledger as operators see it.
+//! The sums as operators see them.
 
 use std::fmt::Write;
 

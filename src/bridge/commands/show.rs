@@ -1,0 +1,191 @@
+//! What admins are shown in chat.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ruma::OwnedRoomId;
+
+use crate::bridge::shared::Shared;
+use crate::bridge::{BridgeError, PersonaConfig};
+use crate::conversation::prompt::moment;
+use crate::conversation::register::{Heed, Wakes};
+use crate::conversation::{Lane, Millis, PersonaId, Room};
+use crate::mind::claude::PINNED_VERSION;
+use crate::persona::OpenTurn;
+use crate::persona::budget::day_of;
+use crate::persona::session::{Session, Usd, sums};
+
+/// How everybody is. Direct chats are named only where nobody else reads along.
+pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeError> {
+    let now = shared.clock.now();
+    let entries = shared.store.ledger(day_of(now))?;
+    let today = sums::sum(&entries, day_of(now));
+    let mut text = String::new();
+    for PersonaConfig { persona, .. } in &shared.config.personas {
+        let id = &persona.id;
+        let (open, session) = shared.store.standing(id)?;
+        let spent = shared.spend().today(id, now).own;
+        let _ = writeln!(text, "{id}: {}", state(shared, id, open.as_ref())?);
+        let _ = writeln!(text, "  session {}", session.as_ref().map_or("none yet".to_owned(), of_session));
+        let verdicts = today.personas.get(id).into_iter().flat_map(|sum| &sum.verdicts);
+        let verdicts: Vec<String> =
+            verdicts.map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
+        let verdicts = if verdicts.is_empty() { "nothing asked".to_owned() } else { verdicts.join(", ") };
+        let _ = writeln!(text, "  today   {spent}, cache: {verdicts}");
+        for (lane, (count, oldest)) in waiting(shared, id)? {
+            let lane = lane_name(&lane, is_alone);
+            let _ = writeln!(text, "  waiting {count} in {lane}, the oldest for {}", age(now, oldest));
+        }
+    }
+    let held = shared.brake().told();
+    let _ = match held {
+        Some(held) => writeln!(text, "the brake holds {held}"),
+        None => writeln!(text, "the brake holds nobody"),
+    };
+    for reason in shared.readiness.reasons() {
+        let _ = writeln!(text, "not ready: {reason}");
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+fn state(shared: &Shared, id: &PersonaId, open: Option<&OpenTurn>) -> Result<String, BridgeError> {
+    let now = shared.clock.now();
+    let thinks = shared.bells.get(id).is_some_and(|bell| bell.thinks.load(Ordering::Relaxed));
+    Ok(match open {
+        _ if shared.brake().holds(id) => "held".to_owned(),
+        Some(turn) if thinks => format!("thinking, attempt {}", turn.attempt),
+        Some(turn) if turn.not_before > now => {
+            format!("waits to be asked again until {}", moment(turn.not_before))
+        }
+        Some(_) => "about to be asked".to_owned(),
+        None if shared.store.waiting(id)?.iter().any(|mail| mail.wakes) => "waiting".to_owned(),
+        None => "idle".to_owned(),
+    })
+}
+
+fn of_session(session: &Session) -> String {
+    let prefix = session.account.prefix;
+    let fill = match session.account.window {
+        Some(window) if window > 0 => {
+            format!("{} % of its window ({prefix} of {window} tokens)", prefix * 100 / window)
+        }
+        Some(_) | None => format!("{prefix} tokens"),
+    };
+    format!("{}, {fill}", session.generation)
+}
+
+/// The mail that waits outside an open turn, by lane: how much, and since when.
+fn waiting(shared: &Shared, id: &PersonaId) -> Result<BTreeMap<Lane, (usize, Millis)>, BridgeError> {
+    let mut lanes: BTreeMap<Lane, (usize, Millis)> = BTreeMap::new();
+    for mail in shared.store.waiting(id)? {
+        let (count, oldest) = lanes.entry(mail.lane).or_insert((0, mail.heard));
+        (*count, *oldest) = (*count + 1, (*oldest).min(mail.heard));
+    }
+    Ok(lanes)
+}
+
+fn lane_name(lane: &Lane, is_alone: bool) -> String {
+    match lane {
+        Lane::Register(name) => name.0.clone(),
+        Lane::Direct(room) if is_alone => format!("the direct chat {room}"),
+        Lane::Direct(_) => "a direct chat".to_owned(),
+    }
+}
+
+fn age(now: Millis, since: Millis) -> String {
+    humantime::format_duration(Duration::from_secs(now.since(since).as_secs())).to_string()
+}
+
+/// Who there is.
+pub(super) fn personas(shared: &Shared) -> String {
+    let line = |known: &PersonaConfig| {
+        let persona = &known.persona;
+        let rooms: Vec<&str> = known.rooms.iter().map(|alias| alias.as_str()).collect();
+        format!("{}: {}, {}; {}", persona.id, persona.name, persona.user, rooms.join(", "))
+    };
+    shared.config.personas.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What may be spent, and what is spent today.
+pub(super) fn budget(shared: &Shared) -> String {
+    let (budget, now) = (&shared.config.budget, shared.clock.now());
+    let of = |limit: Option<Usd>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+    let mut lines = Vec::new();
+    for PersonaConfig { persona, .. } in &shared.config.personas {
+        let spent = shared.spend().today(&persona.id, now);
+        if lines.is_empty() {
+            lines.push(format!("today {}, per_day {}", spent.all, of(budget.per_day)));
+        }
+        lines.push(format!(
+            "{}: {}, per_persona_per_day {}",
+            persona.id,
+            spent.own,
+            of(budget.per_persona_per_day)
+        ));
+    }
+    lines.push(format!("per_turn {}", of(budget.per_turn)));
+    lines.join("\n")
+}
+
+/// Which bridge this is.
+pub(super) fn version(shared: &Shared) -> String {
+    let (version, mind) = (env!("CARGO_PKG_VERSION"), &shared.config.mind_version);
+    format!("persona-bridge {version}, its mind {mind}; measured on claude {PINNED_VERSION}")
+}
+
+/// Who wakes whom in a room, and why not.
+pub(super) fn wakes(shared: &Shared, here: &OwnedRoomId, named: Option<&str>) -> String {
+    let directory = shared.directory();
+    let room = match named {
+        Some(name) => directory.rooms().find(|room| room.id == name || room.alias.as_deref() == Some(name)),
+        None => directory.room(here),
+    };
+    let Some(room) = room.filter(|room| !room.seats.is_empty()) else {
+        return "no Persona sits there; name a room of theirs, as `wakes #room:example.org`".to_owned();
+    };
+    let mut lines = vec![format!("in {}:", room.alias.as_deref().unwrap_or(room.id.as_str()))];
+    if room.encrypted {
+        lines.push("it is encrypted: nobody hears anything".to_owned());
+    }
+    lines.extend(room.seats.iter().map(|(id, seat)| {
+        let stopped = if shared.stops(id, &room.id) { "; she is stopped here" } else { "" };
+        let held = if shared.brake().holds(id) { "; the brake holds her" } else { "" };
+        let by_people = by_people(seat.heed, &seat.lane);
+        format!(
+            "{id} (register {}): {by_people}; {}{stopped}{held}",
+            seat.lane.register(),
+            by_personas(shared, seat.heed, room)
+        )
+    }));
+    lines.join("\n")
+}
+
+fn by_people(heed: Heed, lane: &Lane) -> String {
+    if matches!(lane, Lane::Direct(_)) {
+        return "people wake her with all they say".to_owned();
+    }
+    let name = if heed.names_address { ", or by her name" } else { "" };
+    let room = if heed.room_mention { ", or by @room" } else { "" };
+    match heed.wakes {
+        Wakes::Addressed => {
+            format!("people wake her by a mention, a reply or a thread that asked her{name}{room}")
+        }
+        Wakes::Anyone => format!("people wake her with all that is not said to somebody else{name}{room}"),
+        Wakes::Nobody => "nobody wakes her by what is said".to_owned(),
+    }
+}
+
+fn by_personas(shared: &Shared, heed: Heed, room: &Room) -> String {
+    let hops = shared.config.among.max_hops;
+    if room.seats.len() < 2 {
+        "no other Persona is here".to_owned()
+    } else if !heed.personas_wake {
+        "Personas do not wake her: personas_wake is off".to_owned()
+    } else if heed.wakes == Wakes::Nobody {
+        "nor do Personas".to_owned()
+    } else {
+        format!("Personas wake her by what they say to her, {hops} hops from a person at most")
+    }
+}
