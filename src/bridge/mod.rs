@@ -125,6 +125,7 @@ mod desk;
 mod directory;
 mod encryption;
 mod flights;
+mod guard;
 mod halt;
 mod identities;
 pub mod inspect;

@@ -18,7 +18,7 @@ use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::session::{Fingerprint, Session};
 use crate::persona::{OpenTurn, State};
-use crate::store::NewSay;
+use crate::store::{Guarding, NewSay};
 
 /// How many earlier lines the first turn of a session carries for each room at hand.
 const CONTEXT_LINES: u32 = 20;
@@ -217,6 +217,8 @@ pub(crate) struct Spoken {
     pub(crate) words: Vec<(OwnedRoomId, String)>,
     /// What she remembers and forgets.
     pub(crate) keeps: Keeps,
+    /// What the turn means to what holds Personas.
+    pub(crate) guard: Guarding,
 }
 
 /// Turns a reply into frozen says, or names the fault that she is told.
@@ -254,7 +256,8 @@ pub(crate) fn says(
             says.push(shared.say_of(&persona.persona.user, target, &content, Some(&origin)));
         }
     }
-    Ok(Ok(Spoken { says, lost, words, keeps }))
+    let guard = shared.guarding(&persona.persona.id, turn.id, &batch.deliveries)?;
+    Ok(Ok(Spoken { says, lost, words, keeps, guard }))
 }
 
 /// What a reply that says nothing keeps, or the fault in it.

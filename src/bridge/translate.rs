@@ -12,7 +12,9 @@ use super::shared::{InviteWork, Poke, Shared};
 use super::steering;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
-use crate::conversation::{Content, Described, Event, Level, Member, Membership, Message, PersonaId};
+use crate::conversation::{
+    Content, Delivery, Described, Event, Level, Member, Membership, Message, PersonaId, Room,
+};
 use crate::conversation::{about_me, command};
 use crate::store::{Arrival, Effect, SeatRow, StartLine};
 
@@ -182,12 +184,12 @@ fn said(
     match hear(event, room, known) {
         Hearing::Mail(mut mail) => {
             mail.retain(|(persona, _)| is_hers(persona));
-            effects.woken.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            effects.woken.hearers.extend(woken(&mail, room));
             out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
         }
         Hearing::Edit(of, mut mail) => {
             mail.retain(|(persona, _)| is_hers(persona));
-            effects.woken.hearers.extend(mail.iter().map(|(persona, _)| persona.clone()));
+            effects.woken.hearers.extend(woken(&mail, room));
             out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
         }
         Hearing::Redaction(redacts, notice) => {
@@ -204,6 +206,14 @@ fn said(
         out.push(Effect::Asks(root, personas));
     }
     Ok(out)
+}
+
+/// Whose loops are to look: the hearers', and all of the room where a person's word may let others go on who were held there.
+fn woken(mail: &[(PersonaId, Delivery)], room: &Room) -> BTreeSet<PersonaId> {
+    let hearers = mail.iter().map(|(persona, _)| persona.clone());
+    let lifts = mail.iter().any(|(_, delivery)| delivery.addressed && delivery.hops.is_none());
+    let others = room.seats.keys().filter(|_| lifts).cloned();
+    hearers.chain(others).collect()
 }
 
 /// Who said what a message answers, where it is known: one of us, or somebody whom a Persona heard.

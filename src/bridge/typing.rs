@@ -81,7 +81,8 @@ mod tests {
             typists.note(Typing { room: room.clone(), users }, Millis(now), quiet);
             let senders = BTreeSet::from([alice.clone()]);
             let (first, newest) = (Millis(0), Millis(0));
-            let waking = vec![RoomMail { room: here.clone(), first, newest, senders, typing: None }];
+            let waking =
+                vec![RoomMail { room: here.clone(), first, newest, senders, typing: None, full: None }];
             let lane = Lane::Register(RegisterName("swarm".into()));
             let mut lanes = [LaneMail { lane, oldest: Millis(0), waking }];
             typists.look_at(&mut lanes);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, IntoDeserializer, SeqAccess, Visitor};
 
-use super::units::{Size, Span};
+use super::units::{Rate, Size, Span};
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -273,6 +273,10 @@ pub struct Talk {
     pub trim_over: Option<Size>,
     /// From how many hops on a Persona's line wakes nobody.
     pub max_hops: Option<u32>,
+    /// How many mutual turns two Personas may have in a room.
+    pub pair_limit: Option<Rate>,
+    /// How many events of Personas a room bears.
+    pub room_limit: Option<Rate>,
 }
 
 /// `[memory]`

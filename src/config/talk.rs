@@ -168,6 +168,10 @@ pub(super) fn bots(file: &File, reading: &mut Reading<'_>) -> Bots {
 
 /// How far Personas go on among themselves.
 pub(super) fn among(file: &File) -> Among {
-    let shipped = Among::default();
-    Among { max_hops: file.talk.max_hops.unwrap_or(shipped.max_hops), ..shipped }
+    let (talk, shipped) = (&file.talk, Among::default());
+    Among {
+        max_hops: talk.max_hops.unwrap_or(shipped.max_hops),
+        pair: talk.pair_limit.map_or(shipped.pair, |rate| rate.0),
+        room: talk.room_limit.map_or(shipped.room, |rate| rate.0),
+    }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::persona::Limit;
+
 /// A duration: `"300ms"`, `"2s"`, `"15m"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
@@ -12,6 +14,16 @@ pub struct Span(pub Duration);
 /// A number of bytes: `"256MiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
+
+/// So many in any span of a length, `"20 per 10m"`, or any number, `"off"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(pub Option<Limit>);
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Text("a limit such as \"20 per 10m\", or \"off\"", parse_rate))
+    }
+}
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -44,6 +56,18 @@ impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Text<F> {
     }
 }
 
+fn parse_rate(text: &str) -> Option<Rate> {
+    if text == "off" {
+        return Some(Rate(None));
+    }
+    let (most, within) = text.split_once(" per ")?;
+    let limit = Limit {
+        most: most.trim().parse().ok().filter(|most| *most > 0)?,
+        within: humantime::parse_duration(within.trim()).ok().filter(|within| !within.is_zero())?,
+    };
+    Some(Rate(Some(limit)))
+}
+
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
@@ -63,6 +87,25 @@ fn parse_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_a_number_per_span_or_off() {
+        let limit = |most, secs| Some(Rate(Some(Limit { most, within: Duration::from_secs(secs) })));
+        for (text, rate) in [
+            ("20 per 10m", limit(20, 600)),
+            ("1 per 1h 30m", limit(1, 5_400)),
+            ("off", Some(Rate(None))),
+            ("0 per 10m", None),
+            ("20 per 0s", None),
+            ("20", None),
+            ("20/10m", None),
+            ("-1 per 10m", None),
+            ("20 per ten", None),
+            ("OFF", None),
+        ] {
+            assert_eq!(parse_rate(text), rate, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_have_a_unit() {

@@ -135,6 +135,8 @@ pub struct RoomMail {
     pub senders: BTreeSet<OwnedUserId>,
     /// Until when one of them is believed to go on typing there.
     pub typing: Option<Millis>,
+    /// When the room bears one more event of Personas, if it bears none now.
+    pub full: Option<Millis>,
 }
 
 /// What she does next.
@@ -233,13 +235,15 @@ fn lane_due(mail: &LaneMail, now: Millis, settle: Settle) -> Option<Millis> {
 
 /// When the room is due: once it is quiet and no sender of such mail goes on typing, at the latest `cap` after its first message that wakes her.
 ///
-/// Mail from the future means that the clock was set back; it is due at once, so that no one waits for the old time.
+/// Mail from the future means that the clock was set back; it is due at once, so that no one waits for the old time. Never
+/// while the room is full.
 fn room_due(room: &RoomMail, now: Millis, settle: Settle) -> Millis {
+    let full = room.full.unwrap_or_default();
     if room.first > now {
-        return now;
+        return now.max(full);
     }
     let quiet = room.newest.plus(settle.quiet).max(room.typing.unwrap_or_default());
-    quiet.min(room.first.plus(settle.cap))
+    quiet.min(room.first.plus(settle.cap)).max(full)
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)
     let waking = rooms.into_iter().filter_map(|(room, times)| {
         let first = times.first?;
         let (newest, senders) = (times.newest, times.senders.clone());
-        Some(RoomMail { room: room.clone(), first, newest, senders, typing: None })
+        Some(RoomMail { room: room.clone(), first, newest, senders, typing: None, full: None })
     });
     Some(LaneMail { lane: lane.clone(), oldest, waking: waking.collect() })
 }
@@ -124,6 +124,7 @@ mod tests {
             newest: Millis(newest),
             senders: BTreeSet::from([alice.clone()]),
             typing: None,
+            full: None,
         };
         assert_eq!(
             rows,

@@ -501,7 +501,7 @@ impl Store {
         self.index().counts()
     }
 
-    fn index(&self) -> RwLockReadGuard<'_, Index> {
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.shared.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -509,7 +509,7 @@ impl Store {
         self.shared.base.look(read)
     }
 
-    async fn write<T: Send + 'static>(
+    pub(super) async fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -12,7 +12,9 @@ use super::base::View;
 use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, OursForm, QuarantineForm, RequestForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Arrival, Effect, Mark, Result, Unreadable, brake, index, memories, outbox, redact, rooms};
+use super::{
+    Arrival, Effect, Mark, Result, Unreadable, brake, guard, index, memories, outbox, redact, rooms,
+};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
 /// Words up to this length stand in the row they belong to, so that heads are read without the words of long ones.
@@ -140,6 +142,9 @@ pub(super) fn deliver(tx: &mut Tx<'_>, persona: &PersonaId, delivery: Delivery) 
 fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery: Delivery) -> Result<bool> {
     if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
         return Ok(false);
+    }
+    if delivery.addressed && delivery.hops.is_none() {
+        guard::addressed(tx, &delivery.room, persona)?;
     }
     let seq = tx.next_number(persona)?;
     known.heard.insert(persona.as_str().to_owned(), seq);

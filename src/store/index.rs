@@ -9,10 +9,10 @@ use ruma::{OwnedRoomId, OwnedUserId, RoomId, UserId};
 use sled::IVec;
 
 use super::base::View;
-use super::record::{self, HeadForm, KindForm, Record, SayForm, TurnForm};
+use super::record::{self, HeadForm, KindForm, PaceForm, PairsForm, Record, SayForm, TurnForm};
 use super::table::{self, Table};
 use super::tx::Read;
-use super::{Counts, Result, Waiting, chunk, memories};
+use super::{Counts, Pace, Result, Waiting, chunk, memories, rooms};
 use crate::conversation::{Memory, MemoryNumber, Millis, PersonaId};
 use crate::persona::LaneMail;
 use crate::persona::lanes::{Lanes, Mail};
@@ -59,12 +59,24 @@ pub(super) enum Change {
     Quarantined(u64),
     /// A memory, none where it is forgotten.
     Memory { persona: PersonaId, number: MemoryNumber, memory: Option<Box<Memory>> },
+    /// Those who are held in a room because they have woken each other too often.
+    Pairs { room: OwnedRoomId, held: BTreeSet<PersonaId> },
+    /// What a room has borne of Personas.
+    Pace { room: OwnedRoomId, pace: Option<PaceForm> },
 }
 
 impl Change {
     /// The tables whose rows are mirrored.
-    pub(super) const TABLES: &[Table] =
-        &[Table::Mail, Table::Turns, Table::Outbox, Table::Held, Table::Meta, Table::Memories];
+    pub(super) const TABLES: &[Table] = &[
+        Table::Mail,
+        Table::Turns,
+        Table::Outbox,
+        Table::Held,
+        Table::Meta,
+        Table::Memories,
+        Table::Pairs,
+        Table::Paces,
+    ];
 
     /// Reads what a row of such a table means to the index, if anything.
     pub(super) fn read<R: Read>(
@@ -89,6 +101,14 @@ impl Change {
                 None => None,
             };
             Ok(Some(Self::Memory { persona, number: MemoryNumber(number), memory: memory.map(Box::new) }))
+        } else if table == Table::Pairs {
+            let form: Option<PairsForm> = form(from, table, key, row)?;
+            let held = form.unwrap_or_default().0.into_iter().filter(|pair| pair.held.is_some());
+            let held = held.flat_map(|pair| pair.of).map(PersonaId).collect();
+            Ok(Some(Self::Pairs { room: rooms::id(table, key, key)?, held }))
+        } else if table == Table::Paces {
+            let pace = form(from, table, key, row)?;
+            Ok(Some(Self::Pace { room: rooms::id(table, key, key)?, pace }))
         } else {
             let counter = row.filter(|_| key == QUARANTINED.as_bytes());
             let total = counter.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
@@ -196,6 +216,9 @@ pub(super) struct Index {
     lines: BTreeMap<OwnedRoomId, BTreeSet<u64>>,
     failed: BTreeSet<u64>,
     quarantined: u64,
+    /// Those who are held in a room because they have woken each other too often.
+    pairs: BTreeMap<OwnedRoomId, BTreeSet<PersonaId>>,
+    paces: BTreeMap<OwnedRoomId, PaceForm>,
 }
 
 impl Index {
@@ -244,6 +267,10 @@ impl Index {
             }
             Change::Say { seq, say } => self.apply_say(seq, say),
             Change::Quarantined(total) => self.quarantined = total,
+            Change::Pairs { room, held } if held.is_empty() => drop(self.pairs.remove(&room)),
+            Change::Pairs { room, held } => drop(self.pairs.insert(room, held)),
+            Change::Pace { room, pace: None } => drop(self.paces.remove(&room)),
+            Change::Pace { room, pace: Some(pace) } => drop(self.paces.insert(room, pace)),
             Change::Memory { persona, number, memory } => {
                 let memories = &mut self.personas.entry(persona).or_default().memories;
                 match memory {
@@ -310,6 +337,24 @@ impl Index {
         let mut rooms = BTreeSet::new();
         let failed = self.failed.iter().filter_map(|seq| Some((*seq, &self.says.get(seq)?.room)));
         failed.filter(|(_, room)| rooms.insert(*room)).map(|(seq, _)| seq).collect()
+    }
+
+    /// The rooms in which a Persona is held because she and another have woken each other too often.
+    pub(super) fn held_in(&self, persona: &PersonaId) -> BTreeSet<OwnedRoomId> {
+        let rooms = self.pairs.iter().filter(|(_, held)| held.contains(persona));
+        rooms.map(|(room, _)| room.clone()).collect()
+    }
+
+    /// What a room has borne of Personas; none where that is not counted.
+    pub(super) fn pace(&self, room: &OwnedRoomId) -> Option<Pace> {
+        let pace = self.paces.get(room)?;
+        let waiting = self.lines.get(room).map_or(0, BTreeSet::len);
+        Some(Pace { sent: pace.sent.iter().copied().map(Millis).collect(), waiting, full: pace.full })
+    }
+
+    /// The rooms of which it is told that they are full.
+    pub(super) fn full(&self) -> Vec<OwnedRoomId> {
+        self.paces.iter().filter(|(_, pace)| pace.full).map(|(room, _)| room.clone()).collect()
     }
 
     /// How many unreadable texts are kept.

@@ -11,6 +11,7 @@ mod compact;
 mod db;
 mod flush;
 mod group;
+mod guard;
 mod inbox;
 mod index;
 mod journal;
@@ -42,9 +43,9 @@ use crate::conversation::steer::Steer;
 use crate::conversation::{
     Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId,
 };
-use crate::persona::OpenTurn;
 use crate::persona::memory::{Recalled, Seen};
 use crate::persona::session::{Entry, Session};
+use crate::persona::{Limit, OpenTurn};
 
 pub use db::Store;
 #[doc(hidden)]
@@ -305,6 +306,8 @@ pub struct Commit {
     pub turn: TurnId,
     /// What she says.
     pub says: Vec<NewSay>,
+    /// What keeps Personas among themselves from running away.
+    pub guard: Guarding,
     /// The session row after it.
     pub session: Session,
     /// What is written into the ledger with it.
@@ -317,6 +320,39 @@ pub struct Commit {
     pub said: Option<Vec<(OwnedRoomId, String)>>,
     /// The time.
     pub now: Millis,
+}
+
+/// What a turn means to what keeps Personas among themselves from running away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guarding {
+    /// Who woke her in it.
+    pub mutual: Vec<Mutual>,
+    /// How many such turns two Personas may have in a room.
+    pub pair: Option<Limit>,
+    /// How many events of Personas a room bears.
+    pub room: Option<Limit>,
+}
+
+/// Another Persona woke her in a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutual {
+    /// The room.
+    pub room: OwnedRoomId,
+    /// The other.
+    pub other: PersonaId,
+    /// What operators are told if that was once too often, and its key.
+    pub notice: Option<(String, Vec<NewSay>)>,
+}
+
+/// What a room has borne of Personas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// When the newest of their events were sent, oldest first.
+    pub sent: Vec<Millis>,
+    /// How many says wait to be sent there.
+    pub waiting: usize,
+    /// Whether it is told that it is full.
+    pub full: bool,
 }
 
 /// What a turn does to a Persona's memories.

@@ -8,7 +8,7 @@ use super::inbox::{put_words, remove_words, words};
 use super::record::{self, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
 use super::table::{self, Table};
 use super::tx::{Read, Tx};
-use super::{NewSay, Parking, Result, Say, inbox, redact};
+use super::{NewSay, Parking, Result, Say, guard, inbox, redact};
 use crate::conversation::{Millis, RequestId};
 
 /// Each say gets this many places, so that the parts of a split one find room before the next.
@@ -95,6 +95,9 @@ pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, n
 fn ours(tx: &mut Tx<'_>, event: &OwnedEventId, form: SayForm, now: Millis) -> Result<()> {
     let of = |spoken| SpokenForm { woken_by: BTreeSet::new(), ..spoken };
     let spoken = form.spoken.map(|spoken| (form.room, of(spoken)));
+    if let Some((room, _)) = &spoken {
+        guard::sent(tx, room, now)?;
+    }
     // That it was taken back may be heard of before it is known to be ours.
     if let Some((room, spoken)) = &spoken
         && inbox::event(tx, event)?.redacted.contains_key(room)

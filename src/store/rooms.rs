@@ -164,7 +164,7 @@ fn filled<R: Read>(from: &R, room: OwnedRoomId, form: RoomForm) -> Result<RoomRo
 }
 
 /// An id out of a key.
-fn id<T: TryFrom<String>>(table: Table, place: &[u8], bytes: &[u8]) -> Result<T> {
+pub(super) fn id<T: TryFrom<String>>(table: Table, place: &[u8], bytes: &[u8]) -> Result<T> {
     let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
     text.and_then(|text| T::try_from(text).ok()).ok_or_else(|| record::corrupt(table, place, "not an id"))
 }

@@ -84,6 +84,10 @@ tables! {
     Campaigns = "campaigns",
     /// Persona, lane → what her session was told of its rooms; without a lane, of what is the same in all.
     Told = "told",
+    /// Room → the pairs of Personas who have woken each other there.
+    Pairs = "pairs",
+    /// Room → how many events of Personas it bears, and when the newest were sent.
+    Paces = "paces",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -9,7 +9,7 @@ use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Books, Commit, Result, ledger, outbox, sessions, told, transcript};
+use super::{Books, Commit, Result, guard, ledger, outbox, sessions, told, transcript};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::persona::OpenTurn;
 
@@ -54,7 +54,7 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<MemoryNumber>) -> Result<()> {
-    let Commit { persona, turn, says, session, ledger, memory, show, said, now } = commit;
+    let Commit { persona, turn, says, guard, session, ledger, memory, show, said, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
@@ -95,6 +95,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         None => Worded::of(open.lane, &taken, session.generation, now),
     };
     memories::commit(tx, &persona, &worded, memory, makes_way)?;
+    guard::ends_turn(tx, &persona, guard, &says, now)?;
     for say in says {
         outbox::speak(tx, say, spoken.clone(), now)?;
     }

@@ -332,6 +332,7 @@ impl World {
             persona,
             turn,
             says,
+            guard: Default::default(),
             session: session(1_000),
             ledger: Vec::new(),
             memory: Remembering::default(),

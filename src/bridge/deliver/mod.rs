@@ -86,7 +86,8 @@ impl Deliver {
     pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
         loop {
             self.try_parked().await?;
-            let next = self.begin()?.into_iter().chain(self.next_round()).min();
+            let free = self.shared.look_at_full_rooms().await?;
+            let next = self.begin()?.into_iter().chain(self.next_round()).chain(free).min();
             let shared = self.shared.clone();
             tokio::select! {
                 biased;
@@ -143,7 +144,8 @@ impl Deliver {
                 continue;
             }
             let trouble = self.trouble(&say);
-            let due = trouble.due(self.shared.tally.returned());
+            let full = self.shared.waits_until(&say.say).unwrap_or_default();
+            let due = trouble.due(self.shared.tally.returned()).max(full);
             if due > now {
                 next = Some(next.map_or(due, |next: Millis| next.min(due)));
                 continue;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId, RoomId};
+use ruma::{OwnedRoomAliasId, OwnedRoomId, OwnedUserId};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -207,22 +207,27 @@ impl Shared {
     }
 
     /// The heads of a Persona's mail that may be fed: of rooms whose reading has caught up, and of rooms she has lost; nothing of
-    /// rooms in which she is stopped.
+    /// rooms in which she is stopped or held.
     pub(crate) fn ready_mail(&self, persona: &PersonaId) -> Result<Vec<Waiting>, BridgeError> {
-        let waiting = self.store.waiting(persona)?;
+        let (waiting, held) = (self.store.waiting(persona)?, self.held_in(persona));
         let directory = self.directory();
-        let is_ready = |room: &RoomId| !self.stops(persona, room) && directory.is_ready(persona, room);
+        let is_ready = |room: &OwnedRoomId| {
+            !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
+        };
         Ok(waiting.into_iter().filter(|mail| is_ready(&mail.room)).collect())
     }
 
     /// The lanes of that mail.
     pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
+        let held = self.held_in(persona);
         let mut lanes = {
             let directory = self.directory();
-            self.store
-                .lanes(persona, |room| !self.stops(persona, room) && directory.is_ready(persona, room))?
+            self.store.lanes(persona, |room| {
+                !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
+            })?
         };
         self.look_at_typing(&mut lanes);
+        self.look_at_paces(&mut lanes);
         Ok(lanes)
     }
 

@@ -74,7 +74,12 @@ impl Shared {
         self.control_notice(key, text)
     }
 
-    fn control_notice(&self, key: &str, text: &str) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
+    /// What is put into the control room for `key`, where there is one.
+    pub(crate) fn control_notice(
+        &self,
+        key: &str,
+        text: &str,
+    ) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
         let Some(room) = self.store.control_room()? else { return Ok(None) };
         let cause = format!("told:{key}");
         let target = SayTarget { room: &room, kind: "m.room.message", cause: &cause, part: "0" };

@@ -118,7 +118,7 @@ impl Turns {
         spoken: Spoken,
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
-        let Spoken { says, lost: _, words, keeps } = spoken;
+        let Spoken { says, lost: _, words, keeps, guard } = spoken;
         let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
         let is_taken_down =
             line.is_some() && turn.flush.is_none() && !self.shared.config.transcript_keep.is_zero();
@@ -136,6 +136,7 @@ impl Turns {
             persona: self.persona.persona.id.clone(),
             turn: turn.id,
             says,
+            guard,
             session,
             ledger,
             memory: std::mem::take(&mut self.reminded).with(keeps),

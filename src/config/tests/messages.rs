@@ -26,7 +26,12 @@ fn an_unknown_key_names_the_nearest() {
     check(
         "[talk]",
         "[talk]\ncolour = \"red\"",
-        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, typing_waits, trim_over, max_hops",
+        "DIR/bridge.toml:13: talk.colour: unknown key `colour`; known here: settle, settle_max, default_register, typing_waits, trim_over, max_hops, pair_limit, room_limit",
+    );
+    check(
+        "[talk]",
+        "[talk]\nroom_limit = \"30\"",
+        "DIR/bridge.toml:13: talk.room_limit: `30` is not a limit such as \"20 per 10m\", or \"off\"; write it like `room_limit = \"30 per 10m\"`",
     );
     check("[talk]", "[tallk]", "DIR/bridge.toml:12: tallk: unknown key `tallk`; did you mean `talk`?");
     check(

@@ -18,7 +18,7 @@ use crate::conversation::{Bots, Heed, Level, Register, RegisterName, Wakes};
 use crate::mind::claude::Ttl;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::care::{self, Flushing};
-use crate::persona::{Among, Budget, Places};
+use crate::persona::{Among, Budget, Limit, Places};
 
 const GOOD: &str = r##"[homeserver]
 url = "http://127.0.0.1:8008"
@@ -158,11 +158,12 @@ fn how_far_personas_go_on_among_themselves_is_as_shipped_or_as_written() {
     let shipped = gather(dir.path(), GOOD, &[]).expect("good").bridge;
     assert_eq!((shipped.among, shipped.bots), (Among::default(), Bots::default()));
     let text = GOOD
-        .replacen("[talk]", "[talk]\nmax_hops = 1", 1)
+        .replacen("[talk]", "[talk]\nmax_hops = 1\npair_limit = \"5 per 1h\"\nroom_limit = \"off\"", 1)
         .replacen("[permissions]", "[permissions]\nbots = [\"@*bot:hs.test\"]", 1)
         .replacen("[registers.lounge]", "[registers.lounge]\npersonas_wake = true", 1);
     let written = gather(dir.path(), &text, &[]).expect("good").bridge;
-    assert_eq!(written.among.max_hops, 1);
+    let five = Limit { most: 5, within: Duration::from_secs(3_600) };
+    assert_eq!(written.among, Among { max_hops: 1, pair: Some(five), room: None });
     assert!(written.bots.hold(ruma::user_id!("@newsbot:hs.test")));
     assert!(written.registers[&RegisterName("lounge".into())].heed.personas_wake);
     assert!(!shipped.registers[&RegisterName("lounge".into())].heed.personas_wake);

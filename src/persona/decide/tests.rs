@@ -62,6 +62,7 @@ fn mail(name: &str, oldest_age: u64, rooms: &[(u64, u64)]) -> LaneMail {
         newest: Millis(NOW - newest),
         senders: BTreeSet::new(),
         typing: None,
+        full: None,
     });
     LaneMail { lane: lane(name), oldest: Millis(NOW - oldest_age), waking: waking.collect() }
 }
@@ -220,6 +221,7 @@ fn any_room() -> impl Strategy<Value = RoomMail> {
         newest: Millis(first.saturating_add(later)),
         senders: BTreeSet::new(),
         typing,
+        full: None,
     })
 }
 
@@ -371,6 +373,22 @@ proptest! {
         prop_assert!(begins_at(&still) <= begins_at(&typed));
         let caps = typed.lanes.iter().flat_map(|mail| &mail.waking).map(|room| room.first.plus(typed.settle.cap));
         prop_assert!(caps.min().is_none_or(|cap| begins_at(&typed) <= cap.max(typed.now)));
+    }
+
+    #[test]
+    fn a_full_room_begins_nothing_before_it_bears_more_and_delays_no_other(
+        situation in any_situation(),
+        full in any_time(),
+    ) {
+        let free = freed(situation);
+        let mut one = free.clone();
+        let Some(room) = one.lanes.iter_mut().flat_map(|mail| &mut mail.waking).next() else { return Ok(()) };
+        room.full = Some(Millis(full));
+        let mut others = free.clone();
+        others.lanes.iter_mut().find(|mail| !mail.waking.is_empty()).map(|mail| mail.waking.remove(0));
+        let (begun, without, anyhow) = (begins_at(&one), begins_at(&others), begins_at(&free));
+        prop_assert!(begun >= without.min(Millis(full)).max(anyhow));
+        prop_assert!(begun <= without);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod brake;
 mod campaign;
+mod guard;
 mod ledger;
 mod mail;
 mod memory;
@@ -23,6 +24,7 @@ use super::{Result, StoreError};
 
 pub(super) use brake::{brake, brake_text};
 pub(super) use campaign::CampaignForm;
+pub(super) use guard::{PaceForm, PairForm, PairsForm};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
@@ -103,6 +105,8 @@ records!(
     QuarantineForm,
     StateForm,
     PastForm,
+    PairsForm,
+    PaceForm,
     IdentityForm
 );
 

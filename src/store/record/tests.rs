@@ -170,6 +170,9 @@ fn forms_of_rooms_stay_as_they_are() {
     check::<SeatForm>(r#"{"lane":{"register":"public"},"invite":"$i","line":{"at":2,"passed":true}}"#);
     check::<MemberForm>(r#"{"name":"A","joined":true,"at":2}"#);
     check::<QuarantineForm>(r#"{"raw":"{","reason":"no event id","at":1}"#);
+    check::<PairsForm>(r#"[{"of":["bil","eir"],"turns":[5,6],"held":6},{"of":["eir","rune"],"turns":[7]}]"#);
+    check::<PaceForm>(r#"{"most":30,"sent":[5,6],"full":true}"#);
+    check::<PaceForm>(r#"{"most":30,"sent":[]}"#);
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn what_is_removed_above_is_gone_from_below() {
         persona: eir(),
         turn: turn(1, &[1]).id,
         says: Vec::new(),
+        guard: Default::default(),
         session: session(1),
         ledger: Vec::new(),
         memory: Remembering::default(),

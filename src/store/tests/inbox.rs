@@ -98,6 +98,7 @@ fn no_row_is_longer_than_it_may_be() {
         persona: eir(),
         turn: turn(2, &[]).id,
         says: Vec::new(),
+        guard: Default::default(),
         session: session(1),
         ledger: Vec::new(),
         memory: Remembering::default(),

@@ -67,6 +67,7 @@ fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
         persona: eir(),
         turn: turn(id, &[]).id,
         says: Vec::new(),
+        guard: Default::default(),
         session: session(1),
         ledger: vec![entry(5, why)],
         memory: Remembering::default(),

@@ -20,6 +20,7 @@ fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
         persona: eir(),
         turn,
         says,
+        guard: Default::default(),
         session,
         ledger,
         memory,

@@ -3,6 +3,7 @@
 mod base;
 mod compact;
 mod group;
+mod guard;
 mod inbox;
 mod ledger;
 mod memories;

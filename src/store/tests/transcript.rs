@@ -8,6 +8,7 @@ fn end(world: &World, lane: Lane, seqs: &[u64], said: &[&str], now: Millis) {
         persona: eir(),
         turn: open.id,
         says: Vec::new(),
+        guard: Default::default(),
         session: session(3),
         ledger: Vec::new(),
         memory: Remembering::default(),

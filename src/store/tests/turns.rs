@@ -5,6 +5,7 @@ fn commit(id: u128, says: Vec<NewSay>) -> Commit {
         persona: eir(),
         turn: TurnId(Uuid::from_u128(id)),
         says,
+        guard: Default::default(),
         session: session(2),
         ledger: Vec::new(),
         memory: Remembering::default(),

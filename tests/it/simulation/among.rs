@@ -1,14 +1,16 @@
 //! Personas among themselves: how far they wake each other, and what ends it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use persona_bridge::conversation::Bots;
+use persona_bridge::conversation::{Bots, Wakes};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::persona::Ending;
+use persona_bridge::persona::decide::Settle;
+use persona_bridge::persona::{Ending, Limit};
+use ruma::OwnedRoomAliasId;
 use serde_json::{Value, json};
 
-use super::stage::{BRAGE, EIR, swarm};
+use super::stage::{BRAGE, EIR, Stage, counts, swarm};
 use super::world::{Script, World, usual};
 use crate::fake::homeserver::{FakeHomeserver, Flavour};
 
@@ -177,4 +179,200 @@ fn a_crash_at_any_moment_changes_no_hops() {
         world.live(Duration::from_secs(60));
         assert_eq!(hops(&world.home), [0, 1, 2, 3], "cut at {cut} ms");
     }
+}
+
+/// A world without an end by hops, where two may wake each other ten times in a minute.
+fn endless() -> World {
+    let mut world = world();
+    world.config.among.max_hops = u32::MAX;
+    world.config.among.pair = Some(Limit { most: 10, within: Duration::from_secs(60) });
+    world.config.among.room = None;
+    world
+}
+
+/// How many thoughts there were so far.
+fn thoughts(stage: &Stage) -> usize {
+    stage.thoughts("eir") + stage.thoughts("brage")
+}
+
+#[test]
+fn two_who_wake_each_other_too_often_are_held_and_operators_are_told_once() {
+    let mut world = endless();
+    let (eir, brage) = asked_once(&mut world);
+    // The first is a person's doing, ten more are allowed, and one is too many.
+    assert_eq!(eir + brage, 12);
+    counts(
+        &world.told(),
+        &[("have woken each other in", 1), ("more often than [talk] pair_limit allows (10 per 1m)", 1)],
+    );
+    world.play(async |stage| stage.pass(600_000).await);
+    assert_eq!(world.fed("eir").len() + world.fed("brage").len(), 12, "a restart and time change nothing");
+}
+
+#[test]
+fn without_the_pair_guard_and_with_a_slower_pace_they_go_on() {
+    let mut off = endless();
+    off.config.among.pair = None;
+    off.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.pass(10_000).await;
+        assert!(thoughts(stage) > 100, "{}", thoughts(stage));
+    });
+    let mut slow = endless();
+    slow.config.settle = Settle { quiet: Duration::from_secs(7), cap: Duration::from_secs(7) };
+    slow.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.pass(600_000).await;
+        assert!(thoughts(stage) > 70, "{}", thoughts(stage));
+    });
+    counts(&slow.told(), &[("have woken each other", 0)]);
+}
+
+#[test]
+fn a_third_person_who_chats_on_changes_nothing_and_one_who_addresses_either_lets_both_go_on() {
+    let mut world = endless();
+    world.config.registers.values_mut().for_each(|register| register.heed.wakes = Wakes::Anyone);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        // Bob chats beside them from the beginning: what he says wakes Personas here, until they are held.
+        for line in 0..150 {
+            stage.bob().say(&swarm, &format!("passing {line}."));
+            stage.pass(200).await;
+        }
+        let held = thoughts(stage);
+        counts(&stage.told(), &[("have woken each other in", 1)]);
+        for line in 150..200 {
+            stage.bob().say(&swarm, &format!("passing {line}."));
+            stage.pass(500).await;
+        }
+        assert_eq!(thoughts(stage), held, "neither is woken by anything there");
+        counts(&stage.told(), &[("have woken each other in", 1)]);
+
+        stage.bob().say(&swarm, "Brage, stop that");
+        stage.pass(120_000).await;
+        let more = thoughts(stage) - held;
+        assert!((10..=16).contains(&more), "both go on, and are counted from nothing: {more}");
+        counts(&stage.told(), &[("have woken each other in", 2)]);
+    });
+    counts(&[world.words("brage")], &[("passing 199.", 1)]);
+}
+
+#[test]
+fn who_is_held_in_one_room_goes_on_elsewhere() {
+    let mut world = endless();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let dm = stage.dm(&stage.bob(), EIR).await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.pass(60_000).await;
+        stage.bob().say(&dm, "and here?");
+        stage.said(&dm, EIR, 1).await;
+    });
+}
+
+#[test]
+fn a_crash_at_any_moment_changes_no_count_of_the_pair() {
+    let scene = || {
+        let mut world = endless();
+        world.config.among.pair = Some(Limit { most: 3, within: Duration::from_secs(3_600) });
+        world.play(async |stage| {
+            stage.swarm().await;
+            stage.calm().await;
+        });
+        let now = world.elapsed();
+        world.deed(now + 5, |home| drop(home.user("alice").say(&swarm(home).expect("there"), "Eir, begin")));
+        world
+    };
+    for cut in (1..600).step_by(11) {
+        let mut world = scene();
+        world.live(Duration::from_millis(cut));
+        world.live(Duration::from_secs(60));
+        assert_eq!(hops(&world.home), [0, 1, 2, 3, 4], "cut at {cut} ms");
+        counts(&world.told(), &[("have woken each other in", 1)]);
+    }
+}
+
+/// A mind that says something everywhere it may.
+fn says_everywhere(rooms: Vec<String>) -> Script {
+    let turns = Mutex::new(0);
+    Arc::new(move |who, _| {
+        let mut turns = turns.lock().expect("not poisoned");
+        *turns += 1;
+        let says: Vec<Value> =
+            rooms.iter().map(|room| json!({ "text": format!("{who}-{turns}."), "room": room })).collect();
+        replying(&json!({ "say": says, "react": [] }))
+    })
+}
+
+#[test]
+fn a_room_bears_so_much_of_a_model_that_says_something_everywhere_and_nothing_said_is_lost() {
+    let mut world = World::new(Flavour::Synapse);
+    let within = Duration::from_secs(60);
+    world.config.among.room = Some(Limit { most: 5, within });
+    let den: OwnedRoomAliasId = "#persona_den:hs.test".try_into().expect("an alias");
+    let kind = world.config.rooms.values().next().cloned().expect("the swarm's");
+    world.config.rooms.insert(den.clone(), kind);
+    world.config.personas.iter_mut().for_each(|persona| persona.rooms.push(den.clone()));
+    let (swarm, den) = world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let den = stage.home.alias("#persona_den:hs.test").expect("it is made");
+        stage.joins(&den, BRAGE).await;
+        (swarm, den)
+    });
+    world.script = says_everywhere(vec![swarm.clone(), den.clone()]);
+    world.play(async |stage| {
+        for line in 0..12 {
+            stage.alice().say(&swarm, &format!("Eir and Brage, {line}"));
+            stage.pass(200).await;
+        }
+        stage.pass(30_000).await;
+        assert_eq!(stage.home.bodies(&den, EIR).len() + stage.home.bodies(&den, BRAGE).len(), 5);
+    });
+    world.play(async |stage| {
+        stage.pass(20_000).await;
+        let waits = stage.stats().await["outbox"].as_u64().expect("a number");
+        assert!(waits > 0, "a restart lets nothing through");
+        stage.pass(900_000).await;
+        assert_eq!(stage.stats().await["outbox"], 0);
+    });
+    for who in ["eir", "brage"] {
+        counts(&[world.words(who)], &[("Eir and Brage, 0", 1), ("Eir and Brage, 11", 1)]);
+    }
+    for room in [&swarm, &den] {
+        let said =
+            world.home.timeline(room).into_iter().filter(|event| {
+                event.kind == "m.room.message" && [EIR, BRAGE].contains(&event.sender.as_str())
+            });
+        let times: Vec<u64> = said.map(|event| event.at).collect();
+        let turns = world.fed("eir").len() + world.fed("brage").len();
+        assert_eq!(times.len(), turns, "each turn said one thing here, and it came");
+        for begin in &times {
+            let within = times.iter().filter(|at| (*begin..begin + 60_000).contains(*at)).count();
+            assert!(within <= 5, "{within} in a minute of {times:?}");
+        }
+    }
+    counts(&world.told(), &[(&format!("{den} has as many messages of Personas"), 1)]);
+}
+
+#[test]
+fn a_turn_for_a_full_room_alone_waits_and_another_room_is_answered() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.among.room = Some(Limit { most: 2, within: Duration::from_secs(60) });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let dm = stage.dm(&stage.bob(), EIR).await;
+        stage.ask("one").await;
+        stage.ask("two").await;
+        stage.alice().say(&swarm, "Eir, three");
+        stage.pass(30_000).await;
+        assert_eq!(stage.thoughts("eir"), 2, "the room is full");
+        stage.bob().say(&dm, "and here?");
+        stage.said(&dm, EIR, 1).await;
+        stage.pass(60_000).await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("three", 1)]);
+    });
+    counts(&world.told(), &[("has as many messages of Personas", 0)]);
 }

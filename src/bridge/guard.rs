@@ -1,0 +1,121 @@
+//! What keeps Personas among themselves from running away, as far as it meets store and rooms.
+
+use std::collections::BTreeSet;
+
+use ruma::OwnedRoomId;
+
+use super::BridgeError;
+use super::shared::Shared;
+use crate::conversation::{Delivery, DeliveryKind, Millis, PersonaId, TurnId};
+use crate::persona::LaneMail;
+use crate::persona::guard::bears_again;
+use crate::store::{Guarding, Mutual, NewSay};
+
+impl Shared {
+    /// The rooms in which a Persona is held because she and another have woken each other too often.
+    pub(crate) fn held_in(&self, persona: &PersonaId) -> BTreeSet<OwnedRoomId> {
+        if self.config.among.pair.is_none() { BTreeSet::new() } else { self.store.held_in(persona) }
+    }
+
+    /// Writes down until when the rooms of waiting mail bear nothing more of Personas.
+    pub(crate) fn look_at_paces(&self, lanes: &mut [LaneMail]) {
+        for room in lanes.iter_mut().flat_map(|mail| &mut mail.waking) {
+            room.full = self.is_full_until(&room.room, true);
+        }
+    }
+
+    /// Until when a room bears nothing more of Personas, with what waits to be said there or before that; none if it bears more
+    /// now.
+    pub(crate) fn is_full_until(&self, room: &OwnedRoomId, with_waiting: bool) -> Option<Millis> {
+        let (limit, pace) = (self.config.among.room?, self.store.pace(room)?);
+        let waiting = if with_waiting { pace.waiting } else { 0 };
+        bears_again(&pace.sent, waiting, limit, self.clock.now())
+    }
+
+    /// Until when what a Persona is to say is too much for its room, if it is.
+    pub(crate) fn waits_until(&self, say: &NewSay) -> Option<Millis> {
+        if say.sender == self.config.bot { None } else { self.is_full_until(&say.room, false) }
+    }
+
+    /// Tells of rooms that are full with something waiting for them, and forgets that of those that are calm again with nothing
+    /// left; answers when there will be one of these.
+    pub(crate) async fn look_at_full_rooms(&self) -> Result<Option<Millis>, BridgeError> {
+        if self.config.among.room.is_none() {
+            return Ok(None);
+        }
+        let heads = self.store.outbox_heads()?;
+        for say in heads.iter().filter(|say| self.waits_until(&say.say).is_some()) {
+            self.tell_full(&say.say).await?;
+        }
+        let waits = |room: &OwnedRoomId| heads.iter().any(|say| say.say.room == *room);
+        let mut next = None;
+        for room in self.store.full_rooms().into_iter().filter(|room| !waits(room)) {
+            match self.stirs_until(&room) {
+                Some(until) => next = Some(next.map_or(until, |next: Millis| next.min(until))),
+                None => self.store.is_calm(room).await?,
+            }
+        }
+        Ok(next)
+    }
+
+    /// Until when a room that was full is not calm, if it is not by now.
+    fn stirs_until(&self, room: &OwnedRoomId) -> Option<Millis> {
+        let (limit, pace) = (self.config.among.room?, self.store.pace(room)?);
+        bears_again(&pace.sent, 0, limit.calm(), self.clock.now())
+    }
+
+    /// Tells operators once that a room is full.
+    async fn tell_full(&self, waits: &NewSay) -> Result<(), BridgeError> {
+        let (Some(limit), Some(pace)) = (self.config.among.room, self.store.pace(&waits.room)) else {
+            return Ok(());
+        };
+        if pace.full {
+            return Ok(());
+        }
+        let text = format!(
+            "{} has as many messages of Personas as [talk] room_limit allows ({limit}): what else they say there waits until \
+             it bears more, and so does mail that would wake them there",
+            waits.room
+        );
+        let notice = self.telling(&format!("full:{}", waits.request), &text)?;
+        self.store.tell_full(waits.room.clone(), notice, self.clock.now()).await?;
+        Ok(())
+    }
+
+    /// What a turn with this mail means to what holds Personas.
+    pub(crate) fn guarding(
+        &self,
+        persona: &PersonaId,
+        turn: TurnId,
+        mail: &[Delivery],
+    ) -> Result<Guarding, BridgeError> {
+        let among = self.config.among;
+        let woke = mail.iter().filter(|delivery| delivery.wakes && delivery.kind != DeliveryKind::Withdrawn);
+        let pairs: BTreeSet<(OwnedRoomId, PersonaId)> = {
+            let directory = self.directory();
+            let other = |line: &Delivery| directory.persona(&line.sender).map(|other| other.id.clone());
+            woke.filter_map(|line| Some((line.room.clone(), other(line)?))).collect()
+        };
+        let mutual = pairs.into_iter().map(|(room, other)| {
+            let notice = self.pair_notice((persona, &other), &room, turn)?;
+            Ok(Mutual { room, other, notice })
+        });
+        let mutual = mutual.collect::<Result<_, BridgeError>>()?;
+        Ok(Guarding { mutual, pair: among.pair, room: among.room })
+    }
+
+    /// What operators are told if a turn of two Personas is one too many.
+    fn pair_notice(
+        &self,
+        (one, other): (&PersonaId, &PersonaId),
+        room: &OwnedRoomId,
+        turn: TurnId,
+    ) -> Result<Option<(String, Vec<NewSay>)>, BridgeError> {
+        let Some(limit) = self.config.among.pair else { return Ok(None) };
+        let text = format!(
+            "{one} and {other} have woken each other in {room} more often than [talk] pair_limit allows ({limit}): nothing \
+             there wakes them until a person addresses one of them"
+        );
+        self.control_notice(&format!("pair:{room}:{other}:{turn}"), &text)
+    }
+}

@@ -1,0 +1,112 @@
+use super::*;
+use crate::persona::Limit;
+use crate::store::{Guarding, Mutual, Pace};
+
+const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Eir ends a turn at a time, in which bil woke her in the swarm, and says something there.
+fn ends_turn(world: &World, id: u128, says: &[&str], now: u64) {
+    let most = |most| Some(Limit { most, within: MINUTE });
+    let notice = Some((format!("notice {id}"), vec![say(&format!("notice {id}"), "control")]));
+    let mutual = vec![Mutual { room: room("swarm"), other: persona("bil"), notice }];
+    let commit = Commit {
+        persona: eir(),
+        turn: TurnId(Uuid::from_u128(id)),
+        says: says.iter().map(|request| say(request, "swarm")).collect(),
+        guard: Guarding { mutual, pair: most(2), room: most(3) },
+        session: session(1),
+        ledger: Vec::new(),
+        memory: Remembering::default(),
+        show: BTreeSet::new(),
+        said: None,
+        now: Millis(now),
+    };
+    block(world.store().write_turn(&eir(), turn(id, &[]), books(session(1)))).unwrap();
+    block(world.store().commit(commit)).unwrap();
+}
+
+/// What a person says to somebody, or passing by.
+fn says_to(whom: &str, name: &str, addressed: bool) -> Arrival {
+    let said = Delivery { addressed, wakes: addressed, ..mail(name, "hi") };
+    arrival(name, vec![Effect::Deliver(persona(whom), said)])
+}
+
+fn held(store: &Store) -> Vec<&'static str> {
+    ["bil", "eir", "rune"]
+        .into_iter()
+        .filter(|who| store.held_in(&persona(who)).contains(&room("swarm")))
+        .collect()
+}
+
+#[test]
+fn one_turn_too_many_holds_both_until_a_person_addresses_either() {
+    let mut world = World::new();
+    for (id, now) in [(1, 0), (2, 1), (3, 2)] {
+        world.look(|store| assert_eq!(held(store), [""; 0]));
+        ends_turn(&world, id, &[], now);
+    }
+    world.look(|store| assert_eq!(held(store), ["bil", "eir"]));
+    ends_turn(&world, 4, &[], 3);
+    let told = |store: &Store| store.counts().outbox;
+    world.look(|store| assert_eq!(told(store), 1, "told once a hold"));
+
+    let of_persona = Delivery { hops: Some(1), ..mail("p", "hi") };
+    world.accept(vec![
+        says_to("bil", "passing", false),
+        arrival("p", vec![Effect::Deliver(persona("bil"), of_persona)]),
+        says_to("rune", "third", true),
+    ]);
+    world.look(|store| assert_eq!(held(store), ["bil", "eir"], "that lets nobody go"));
+    world.accept(vec![says_to("bil", "asked", true)]);
+    world.look(|store| assert_eq!(held(store), [""; 0]));
+    for (id, now) in [(5, 4), (6, 5)] {
+        ends_turn(&world, id, &[], now);
+    }
+    world.look(|store| assert_eq!(held(store), [""; 0], "counted from nothing"));
+    ends_turn(&world, 7, &[], 6);
+    world.look(|store| assert_eq!((held(store), told(store)), (vec!["bil", "eir"], 2)));
+}
+
+#[test]
+fn what_personas_say_is_counted_in_its_room_when_it_is_sent_and_once() {
+    let mut world = World::new();
+    ends_turn(&world, 1, &["a", "b", "c", "d", "e"], 5);
+    let pace = |sent: &[u64], waiting| {
+        let sent = sent.iter().map(|at| Millis(*at)).collect();
+        Some(Pace { sent, waiting, full: false })
+    };
+    world.look(|store| assert_eq!(store.pace(&room("swarm")), pace(&[], 5)));
+    let first = world.store().outbox_heads().unwrap()[0].seq;
+    for now in [10, 11] {
+        block(world.store().sent(first, event("a"), Millis(now))).unwrap();
+    }
+    let echo = arrival("b", vec![Effect::Echo(RequestId("b".to_owned()))]);
+    world.accept(vec![echo.clone(), echo]);
+    world.look(|store| assert_eq!(store.pace(&room("swarm")), pace(&[10, NOW.0], 3)));
+    for (request, now) in [("c", NOW.0 + 1), ("d", NOW.0 + 2)] {
+        let head = world.store().outbox_heads().unwrap()[0].seq;
+        block(world.store().sent(head, event(request), Millis(now))).unwrap();
+    }
+    let newest = [NOW.0, NOW.0 + 1, NOW.0 + 2];
+    world.look(|store| {
+        assert_eq!(store.pace(&room("swarm")), pace(&newest, 1), "no more are kept than count")
+    });
+    world.look(|store| assert_eq!(store.pace(&room("burn")), None));
+}
+
+#[test]
+fn that_a_room_is_full_is_told_once_until_it_is_calm() {
+    let mut world = World::new();
+    ends_turn(&world, 1, &["a"], 5);
+    let tell = |world: &World, key: &str| {
+        let notice = Some((key.to_owned(), vec![say(key, "control")]));
+        block(world.store().tell_full(room("swarm"), notice, NOW)).unwrap();
+    };
+    tell(&world, "1");
+    tell(&world, "2");
+    world.look(|store| assert_eq!((store.full_rooms(), store.counts().outbox), (vec![room("swarm")], 2)));
+    block(world.store().is_calm(room("swarm"))).unwrap();
+    world.look(|store| assert!(store.full_rooms().is_empty()));
+    tell(&world, "3");
+    world.look(|store| assert_eq!(store.counts().outbox, 3));
+}
