@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use persona_bridge::conversation::Level;
+use persona_bridge::bridge::RoomKind;
+use persona_bridge::conversation::{Level, Register, RegisterName};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::Ending;
 use persona_bridge::persona::memory::DmMemories;
 use serde_json::{Value, json};
 
-use super::stage::{BOT, EIR, counts};
+use super::stage::{BOT, EIR, Stage, counts};
 use super::world::{Fed, World, usual};
 use crate::fake::homeserver::Flavour;
 
-const SWARM: &str = "#persona_swarm:hs.test";
+/// The registers that are shipped for rooms.
+const REGISTERS: [&str; 3] = ["swarm", "minds", "burn"];
 
 fn replies(reply: &Value) -> Scripted {
     Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
@@ -281,10 +283,10 @@ impl Parrot {
     }
 }
 
-/// Whose lane words belong to: a person's direct room, or the register.
+/// Whose lane words belong to: a person's direct room, or a register.
 fn lane(words: &str) -> &str {
     let room = words.lines().find_map(|line| line.strip_prefix("room \"dm with @"));
-    room.and_then(|room| room.split_once(':')).map_or("swarm", |(name, _)| name)
+    room.and_then(|room| room.split_once(':')).map_or("room", |(name, _)| name)
 }
 
 /// The mail, the room's earlier lines and what is told of a lost session, without what she herself had said there.
@@ -327,11 +329,45 @@ fn check_line(dm: DmMemories, fed: &Fed) {
     }
 }
 
-fn no_word_of_a_direct_room_comes_where_it_must_not(dm: DmMemories) {
+/// The alias of a register's room.
+fn alias(register: &str) -> String {
+    format!("#persona_{register}:hs.test")
+}
+
+/// A world in which Eir has a room of each register, all as they are shipped.
+fn with_all_registers() -> World {
     let mut world = World::new(Flavour::Synapse);
+    let shipped = |name: &str| Some((RegisterName(name.to_owned()), Register::shipped(name)?));
+    world.config.registers = Register::SHIPPED.iter().filter_map(|name| shipped(name)).collect();
+    let room = |register: &str| alias(register).try_into().expect("an alias");
+    let kind = |register: &str| RoomKind::Register(RegisterName(register.to_owned()));
+    world.config.rooms = REGISTERS.map(|register| (room(register), kind(register))).into();
+    world.config.personas[0].rooms = REGISTERS.map(room).into();
+    world
+}
+
+/// What somebody says in one of many turns: in her direct rooms, and in the rooms of the registers in turn.
+fn say_in_turn(stage: &Stage, turn: usize, dms: &[String; 2]) {
+    let (person, who) = if turn.is_multiple_of(2) { (stage.alice(), "alice") } else { (stage.bob(), "bob") };
+    let dm = &dms[turn % 2];
+    match turn % 5 {
+        0 | 3 => person.say(dm, &format!("canary-of-{who}-{turn}")),
+        _ => {
+            let room = stage.home.alias(&alias(REGISTERS[turn % 3])).expect("it is made");
+            person.say(&room, &format!("Eir, word-{turn} of {who}"))
+        }
+    };
+    if turn % 20 < 2 {
+        let topic = json!({"topic": format!("canary-of-{who}-topic-{turn}")});
+        person.set_state(dm, "m.room.topic", "", topic);
+    }
+}
+
+fn no_word_of_a_direct_room_comes_where_it_must_not(dm: DmMemories) {
+    let mut world = with_all_registers();
     world.config.dm_memories = dm;
     let parrot = Parrot {
-        rooms: vec![SWARM.to_owned()],
+        rooms: REGISTERS.map(alias).into(),
         last: String::new(),
         thoughts: 0,
         answered: 0,
@@ -341,29 +377,34 @@ fn no_word_of_a_direct_room_comes_where_it_must_not(dm: DmMemories) {
     let thinks = parrot.clone();
     world.script = Arc::new(move |_, words| thinks.lock().expect("not poisoned").think(words));
     let rooms = world.play(async |stage| {
-        let swarm = stage.swarm().await;
+        stage.swarm().await;
+        let mut rooms = Vec::new();
+        for register in REGISTERS {
+            stage.until("the room is made", || stage.home.alias(&alias(register)).is_some()).await;
+            let room = stage.home.alias(&alias(register)).expect("it is made");
+            stage.joins(&room, EIR).await;
+            [stage.alice(), stage.bob()].iter().for_each(|person| drop(person.join(&room)));
+            rooms.push(room);
+        }
         let dms = [stage.dm(&stage.alice(), EIR).await, stage.dm(&stage.bob(), EIR).await];
         parrot.lock().expect("not poisoned").rooms.extend(dms.clone());
         for turn in 0..200 {
-            let (person, who) = if turn % 2 == 0 { (stage.alice(), "alice") } else { (stage.bob(), "bob") };
-            match turn % 5 {
-                0 | 3 => person.say(&dms[turn % 2], &format!("canary-of-{who}-{turn}")),
-                _ => person.say(&swarm, &format!("Eir, word-{turn} of {who}")),
-            };
+            say_in_turn(stage, turn, &dms);
             let answered = || parrot.lock().expect("not poisoned").answered;
             stage.rest("she answers", || answered() > turn).await;
         }
-        (swarm, dms)
+        (rooms, dms)
     });
     let fed = world.fed("eir");
     let firsts = fed.iter().filter(|fed| !fed.words.starts_with("# your last reply")).count();
     assert!(firsts >= 200 && parrot.lock().expect("not poisoned").ends.is_empty(), "{firsts}");
     fed.iter().for_each(|fed| check_line(dm, fed));
     let recalled =
-        fed.iter().filter(|fed| lane(&fed.words) == "swarm" && reminded(&fed.words).contains("canary-of"));
+        fed.iter().filter(|fed| lane(&fed.words) == "room" && reminded(&fed.words).contains("canary-of"));
     assert_eq!(recalled.count() > 0, dm != DmMemories::DmOnly, "the test would see it");
-    let (swarm, [alice, bob]) = rooms;
-    for (room, others) in [(swarm, ["alice", "bob"]), (alice, ["swarm", "bob"]), (bob, ["swarm", "alice"])] {
+    let (rooms, [alice, bob]) = rooms;
+    let direct = [(alice, ["room", "bob"]), (bob, ["room", "alice"])];
+    for (room, others) in rooms.into_iter().map(|room| (room, ["alice", "bob"])).chain(direct) {
         let said = world.home.bodies(&room, EIR);
         assert!(!said.is_empty());
         for text in said.iter().filter(|text| text.starts_with("woken by ")) {
