@@ -10,6 +10,7 @@ mod claude_supervision;
 mod cli;
 mod cli_refusals;
 mod client;
+mod company;
 mod contract;
 mod demo;
 mod docs;

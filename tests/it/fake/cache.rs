@@ -16,15 +16,23 @@ const BYTES: usize = 4;
 
 /// What was written, each prefix by its digest, and until when it is kept.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     known: BTreeMap<Uuid, u64>,
     /// The time, in unix ms; it stands still unless a test moves it.
-    pub(super) now: u64,
+    pub(crate) now: u64,
     /// Tokens of a prompt that is too short to be kept.
-    pub(super) minimum: usize,
+    pub(crate) minimum: usize,
+}
+
+/// A prompt that grows at its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    prefixes: Vec<Prefix>,
+    model: Uuid,
 }
 
 /// A prefix of a prompt.
+#[derive(Clone, Debug)]
 struct Prefix {
     digest: Uuid,
     tokens: usize,
@@ -35,7 +43,12 @@ struct Prefix {
 impl Cache {
     /// Counts a request, as the API does in `usage`, and keeps what it writes.
     pub(super) fn count(&mut self, body: &Value) -> Value {
-        let prefixes = prefixes(body);
+        self.count_prompt(&prompt(body))
+    }
+
+    /// Like [`Cache::count`], of a prompt that was put together already.
+    pub(crate) fn count_prompt(&mut self, prompt: &Prompt) -> Value {
+        let prefixes = &prompt.prefixes;
         let marks: Vec<usize> = (0..prefixes.len()).filter(|at| prefixes[*at].mark.is_some()).collect();
         let found = marks.iter().rev().find_map(|mark| self.found_before(&prefixes[..=*mark]));
         let read = found.map_or(0, |at| prefixes[at].tokens);
@@ -80,8 +93,28 @@ fn kept_for(mark: Option<&str>) -> u64 {
     if mark == Some("1h") { 3_600_000 } else { 300_000 }
 }
 
-/// All prefixes of a prompt, block by block.
-fn prefixes(body: &Value) -> Vec<Prefix> {
+impl Prompt {
+    /// An empty prompt to a model.
+    pub(crate) fn new(model: &str) -> Self {
+        Self { prefixes: Vec::new(), model: Uuid::new_v5(&Uuid::NAMESPACE_OID, model.as_bytes()) }
+    }
+
+    /// Adds a block, with a mark or without.
+    pub(crate) fn push(&mut self, text: &str, mark: Option<&'static str>) {
+        let (before, tokens) =
+            self.prefixes.last().map_or((self.model, 0), |last| (last.digest, last.tokens));
+        let digest = Uuid::new_v5(&before, text.as_bytes());
+        self.prefixes.push(Prefix { digest, tokens: tokens + text.len().div_ceil(BYTES), mark });
+    }
+
+    /// The mark of the block that was added last goes.
+    pub(crate) fn unmark_last(&mut self) {
+        self.prefixes.last_mut().into_iter().for_each(|last| last.mark = None);
+    }
+}
+
+/// The prompt of a request, block by block.
+fn prompt(body: &Value) -> Prompt {
     let bare = plain(body);
     let list = |from: &Value, part: &str| from[part].as_array().cloned().unwrap_or_default();
     let billed =
@@ -94,16 +127,12 @@ fn prefixes(body: &Value) -> Vec<Prefix> {
         let thought = json!([bare["role"], body["thinking"], body["output_config"]]);
         parts.extend(blocks(bare).into_iter().map(|block| json!([thought, block])));
     }
-    let (mut digest, mut tokens) =
-        (Uuid::new_v5(&Uuid::NAMESPACE_OID, body["model"].to_string().as_bytes()), 0);
-    let prefix = |(part, marked): (&Value, &Value)| {
-        let text = part.to_string();
-        digest = Uuid::new_v5(&digest, text.as_bytes());
-        tokens += text.len().div_ceil(BYTES);
+    let mut prompt = Prompt::new(&body["model"].to_string());
+    for (part, marked) in parts.iter().zip(&marked) {
         let mark = marked.get("cache_control").map(|mark| if mark["ttl"] == "1h" { "1h" } else { "5m" });
-        Prefix { digest, tokens, mark }
-    };
-    parts.iter().zip(&marked).map(prefix).collect()
+        prompt.push(&part.to_string(), mark);
+    }
+    prompt
 }
 
 mod tests {

@@ -214,6 +214,11 @@ impl MessagesApi {
         self.shared.book().cache.forget();
     }
 
+    /// How many requests have come.
+    pub(crate) fn count(&self) -> usize {
+        *self.shared.count.borrow()
+    }
+
     /// Waits until so many requests have come.
     pub(crate) async fn wait_for(&self, count: usize) {
         let mut seen = self.shared.count.subscribe();

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::stage::{BRAGE, EIR, is_joined, swarm};
 use super::world::{World, usual};
+use crate::company::Dice;
 use crate::fake::homeserver::{FakeHomeserver, Fault, Flavour, Seen};
 
 /// Seeds that once showed something, kept for ever.
@@ -19,19 +20,6 @@ const REMEMBERED: &[u64] = &[1_072];
 const SCENES: u64 = 30;
 /// Everything random happens before this time, in ms.
 const NOISE: u64 = 4_000;
-
-/// A small generator of its own, so that a seed means the same for ever (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below
-    }
-}
 
 /// The rooms of a scene.
 #[derive(Clone)]

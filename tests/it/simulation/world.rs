@@ -24,7 +24,7 @@ use super::stage::Stage;
 use crate::fake::homeserver::{FakeHomeserver, Flavour, Setup};
 
 /// The time at which every world begins.
-const BEGIN: u64 = 1_800_000_000_000;
+pub(crate) const BEGIN: u64 = 1_800_000_000_000;
 /// How long a usual thought takes.
 const THINKING: Duration = Duration::from_millis(15);
 /// How long a bridge that was told to leave, or refuses to run, may take for it.
