@@ -18,5 +18,6 @@ mod places;
 mod rooms;
 mod soak;
 mod spoilt;
+mod together;
 mod typing;
 mod wire;
