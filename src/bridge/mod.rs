@@ -114,6 +114,7 @@ impl RoomKind {
     }
 }
 
+mod barred;
 mod books;
 mod calls;
 pub mod campaigns;

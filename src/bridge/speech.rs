@@ -275,7 +275,7 @@ pub(crate) fn keeps(
 /// The mail of a turn as it is by now.
 fn mail_of(shared: &Shared, persona: &PersonaConfig, turn: &OpenTurn) -> Result<Batch, BridgeError> {
     let deliveries = shared.store.deliveries(&persona.persona.id, &turn.seqs)?;
-    Ok(Batch { lane: turn.lane.clone(), deliveries })
+    Ok(Batch { lane: turn.lane.clone(), deliveries }.settled())
 }
 
 fn contents<'a>(shared: &Shared, act: &'a Act) -> Vec<(&'a OwnedRoomId, &'static str, serde_json::Value)> {

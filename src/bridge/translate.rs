@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 
 use super::BridgeError;
+use super::barred;
 use super::commands;
 use super::directory::Directory;
 use super::encryption;
@@ -199,6 +200,7 @@ fn said(
         Hearing::Nothing(why) => {
             tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
             shared.tally.unheard(why, u64::from(why != OWN));
+            out.extend(barred::courtesy(shared, &directory, event, is_hers));
         }
     }
     if let Some((root, personas)) = asks {

@@ -97,6 +97,34 @@ impl Batch {
         Ok(Self { lane, deliveries })
     }
 
+    /// What is fed of it: new words for a message that stands in it take the place of the old ones, of which she never hears.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        let mut deliveries: Vec<Delivery> = Vec::with_capacity(self.deliveries.len());
+        for delivery in self.deliveries {
+            let of = match &delivery.kind {
+                DeliveryKind::Edit(of) => deliveries.iter_mut().find(|other| {
+                    other.event == *of && other.room == delivery.room && other.kind != DeliveryKind::Withdrawn
+                }),
+                DeliveryKind::Text
+                | DeliveryKind::Emote
+                | DeliveryKind::Notice
+                | DeliveryKind::Media
+                | DeliveryKind::Redaction(_)
+                | DeliveryKind::Withdrawn => None,
+            };
+            match of {
+                Some(edited) => {
+                    edited.text = delivery.text;
+                    edited.addressed |= delivery.addressed;
+                    edited.wakes |= delivery.wakes;
+                }
+                None => deliveries.push(delivery),
+            }
+        }
+        Self { lane: self.lane, deliveries }
+    }
+
     /// The deliveries that are shown: all but those taken back before they were fed.
     pub fn shown(&self) -> impl Iterator<Item = &Delivery> {
         self.deliveries.iter().filter(|delivery| delivery.kind != DeliveryKind::Withdrawn)
@@ -167,6 +195,32 @@ pub(in crate::conversation) mod tests {
         let withdrawn = Delivery { kind: DeliveryKind::Withdrawn, ..delivery(1, lane(0), room(1)) };
         let batch = Batch::new(lane(0), vec![withdrawn, delivery(2, lane(0), room(1))]).unwrap();
         assert_eq!(batch.shown().map(|shown| shown.seq).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn new_words_take_the_place_of_those_that_were_not_fed_yet() {
+        let said = |seq: u64, name: &str, kind: DeliveryKind, text: &str| Delivery {
+            event: OwnedEventId::try_from(format!("${name}")).unwrap(),
+            kind,
+            text: text.into(),
+            ..delivery(seq, lane(0), room(1))
+        };
+        let edit = |of: &str| DeliveryKind::Edit(OwnedEventId::try_from(format!("${of}")).unwrap());
+        let second = Delivery { addressed: true, ..said(4, "d", edit("a"), "newest") };
+        let elsewhere = Delivery { room: room(2), ..said(5, "e", edit("a"), "forged") };
+        let withdrawn = said(6, "f", DeliveryKind::Withdrawn, "");
+        let before = vec![
+            said(1, "a", DeliveryKind::Text, "old"),
+            said(2, "b", edit("heard-before"), "b"),
+            said(3, "c", edit("a"), "new"),
+            second,
+            elsewhere.clone(),
+            withdrawn.clone(),
+            said(7, "g", edit("f"), "of nothing"),
+        ];
+        let settled = Batch::new(lane(0), before.clone()).unwrap().settled().deliveries;
+        let newest = Delivery { addressed: true, ..said(1, "a", DeliveryKind::Text, "newest") };
+        assert_eq!(settled, [newest, before[1].clone(), elsewhere, withdrawn, before[6].clone()]);
     }
 
     proptest! {

@@ -214,7 +214,7 @@ impl Turns {
                 return Ok(None);
             }
         }
-        let batch = Batch { lane: turn.lane.clone(), deliveries };
+        let batch = Batch { lane: turn.lane.clone(), deliveries }.settled();
         if batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn) {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);

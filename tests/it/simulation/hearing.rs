@@ -264,6 +264,20 @@ fn what_is_taken_back_after_it_was_fed_is_mail() {
 }
 
 #[test]
+fn an_edit_of_what_she_was_not_fed_yet_takes_its_place() {
+    let mut world = World::new(Flavour::Synapse);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let said = stage.alice().say(&swarm, "Eir, the year is 1812");
+        stage.alice().edit(&swarm, &said, "Eir, the year is 1813");
+        stage.said(&swarm, EIR, 1).await;
+        stage.calm().await;
+    });
+    assert_eq!(world.fed("eir").len(), 1);
+    counts(&[world.words("eir")], &[("1812", 0), ("edit of", 0), ("1813", 1), ("1 new", 1)]);
+}
+
+#[test]
 fn an_edit_of_what_she_heard_is_mail_and_of_anything_else_is_not() {
     let mut world = World::new(Flavour::Synapse);
     world.play(async |stage| {

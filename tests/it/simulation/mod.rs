@@ -10,6 +10,7 @@ mod care;
 mod cold;
 mod commands;
 mod crash;
+mod crowd;
 mod encryption;
 mod flushes;
 mod hearing;
