@@ -150,6 +150,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         bots: Bots::default(),
         among: Among::default(),
         settle: Settle { quiet: Duration::ZERO, cap: Duration::ZERO },
+        heart: persona_bridge::persona::Heart::default(),
         typing_waits: false,
         reconcile: Duration::from_secs(3600),
         places: Places { most: 8, resident: None },

@@ -12,6 +12,7 @@ use super::turn::Turns;
 use crate::conversation::{LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
+use crate::persona::heart::State;
 use crate::persona::places::Wish;
 use crate::persona::probe::shows_access;
 use crate::persona::session::{Care, Moment};
@@ -64,12 +65,13 @@ impl Live {
             self.quarantine_if_spoilt().await?;
             self.look_at_limits().await?;
             let step = decide(&self.situation()?);
+            self.shared.heart.finds(&self.id, self.beat_state(&step));
             if self.state != MindState::NoSlot && !matches!(step, Step::Feed(_)) {
                 self.shared.wants_no_place(&self.id);
             }
             match step {
                 Step::Sleep(until) => self.idle(until).await?,
-                Step::BeginTurn(lane) => self.turns.begin(&lane).await?,
+                Step::BeginTurn(lane, wake) => self.turns.begin(&lane, wake).await?,
                 Step::Feed(_) => self.feed().await?,
                 Step::PutBack(_) => self.put_back().await?,
                 Step::StopMind(how) => self.stop(how).await?,
@@ -90,6 +92,17 @@ impl Live {
         }
         let refused = self.refused.as_ref().map(|_| Hold::Until(None));
         refused.or(self.over_budget.map(|until| Hold::Until(Some(until))))
+    }
+
+    /// How a beat finds her.
+    fn beat_state(&self, step: &Step) -> State {
+        if self.hold().is_some() || self.shared.soft.is_cancelled() {
+            State::Held
+        } else if self.is_at_rest() && self.turns.open().is_none() && matches!(step, Step::Sleep(_)) {
+            State::Idle
+        } else {
+            State::Thinks
+        }
     }
 
     /// Looks at the budget, and tells people who wait for long.
@@ -128,6 +141,7 @@ impl Live {
             stopped: self.turns.is_stopped()?,
             lanes: self.shared.ready_lanes(&self.id)?,
             settle: self.shared.config.settle,
+            grant: self.shared.heart.granted(&self.id),
         })
     }
 

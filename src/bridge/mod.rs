@@ -10,7 +10,7 @@ use crate::mind;
 use crate::persona::decide::Settle;
 use crate::persona::memory::DmMemories;
 use crate::persona::session::{Policy, Prices};
-use crate::persona::{Among, Budget, Places, State};
+use crate::persona::{Among, Budget, Heart, Places, State};
 
 /// What the bridge runs with, gathered by [`crate::config`].
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Config {
     pub trim_over: usize,
     /// When mail that wakes her is due.
     pub settle: Settle,
+    /// When the rest is heard.
+    pub heart: Heart,
     /// Whether it waits for senders of it who go on typing.
     pub typing_waits: bool,
     /// How often every room is read back.
@@ -128,6 +130,7 @@ mod encryption;
 mod flights;
 mod guard;
 mod halt;
+mod heart;
 mod identities;
 pub mod inspect;
 mod invites;

@@ -14,7 +14,8 @@ use super::live::Live;
 use super::shared::{Ends, Shared};
 use super::{BridgeError, Config, Mind, PersonaConfig};
 use super::{
-    desk, identities, invites, orders, presence, probe, receive, reconcile, rooms, silence, states, tally,
+    desk, heart, identities, invites, orders, presence, probe, receive, reconcile, rooms, silence, states,
+    tally,
 };
 use crate::conversation::Millis;
 use crate::homeserver::appservice::{Ear, Ledger, Received, Stats};
@@ -86,6 +87,7 @@ pub async fn run(parts: Parts) -> Result<(), BridgeError> {
         spawn(&mut tasks, "desk", desk::run(shared.clone()));
         spawn(&mut tasks, "silence", silence::run(shared.clone()));
         spawn(&mut tasks, "forget", forget(shared.clone()));
+        spawn(&mut tasks, "heart", heart::run(shared.clone()));
         spawn(&mut tasks, "tally", tally::run(shared.clone()));
         for persona in personas {
             let (handle, life) = minds(&persona);

@@ -17,7 +17,7 @@ use crate::conversation::{Batch, Cause, Content, Lane, Memory, Millis, PersonaId
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::session::{Fingerprint, Session};
-use crate::persona::{OpenTurn, State};
+use crate::persona::{OpenTurn, State, Wake};
 use crate::store::{Guarding, NewSay};
 
 /// How many earlier lines the first turn of a session carries for each room at hand.
@@ -94,6 +94,7 @@ pub(crate) async fn surroundings(
         whole,
         tight: turn.troubles.tight,
         begins_anew,
+        scheduled: turn.wake == Wake::Silence,
         now: turn.as_of,
     })
 }

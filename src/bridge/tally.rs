@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::BridgeError;
+use super::heart;
 use super::shared::Shared;
 use crate::store::Counts;
 
@@ -68,6 +69,7 @@ pub(crate) fn page(shared: &Shared) -> Value {
     json!({
         "unheard": shared.tally.counted(),
         "braked": shared.brake().told(),
+        "next_beat": heart::next(shared).ok().map(|beat| beat.0),
         "minds": living(shared),
         "waiting": waiting,
         "held": held,

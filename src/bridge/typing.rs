@@ -84,7 +84,7 @@ mod tests {
             let waking =
                 vec![RoomMail { room: here.clone(), first, newest, senders, typing: None, full: None }];
             let lane = Lane::Register(RegisterName("swarm".into()));
-            let mut lanes = [LaneMail { lane, oldest: Millis(0), waking }];
+            let mut lanes = [LaneMail { lane, oldest: Millis(0), unheard: None, waking }];
             typists.look_at(&mut lanes);
             lanes[0].waking[0].typing
         };

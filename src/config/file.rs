@@ -28,6 +28,8 @@ pub struct File {
     pub session: Session,
     /// `[talk]`
     pub talk: Talk,
+    /// `[heart]`
+    pub heart: Heart,
     /// `[memory]`
     pub memory: Memory,
     /// `[registers.NAME]`
@@ -277,6 +279,24 @@ pub struct Talk {
     pub pair_limit: Option<Rate>,
     /// How many events of Personas a room bears.
     pub room_limit: Option<Rate>,
+}
+
+/// `[heart]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Heart {
+    /// The time between two beats while nobody votes.
+    pub beat: Option<Span>,
+    /// The shortest that votes come to.
+    pub beat_min: Option<Span>,
+    /// The longest that votes come to.
+    pub beat_max: Option<Span>,
+    /// How long after the end of her last turn she is not picked.
+    pub cooldown: Option<Span>,
+    /// Whether somebody is picked where no mail waits.
+    pub wake_on_silence: Option<bool>,
+    /// How often that is on one day at most.
+    pub wakes_per_day: Option<u32>,
 }
 
 /// `[memory]`

@@ -7,6 +7,7 @@ mod budget;
 pub mod error;
 pub mod example;
 pub mod file;
+mod heart;
 mod mind;
 mod overrides;
 mod personas;
@@ -151,6 +152,7 @@ impl Loaded {
         let care = session::policy(file, &mut reading);
         let prices = session::prices(file, &mut reading);
         let settle = talk::settle(file, &mut reading);
+        let heart = heart::heart(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
         let registers = registers::registers(file, &mut reading);
         let rooms = talk::rooms(file, &mut reading);
@@ -180,6 +182,7 @@ impl Loaded {
             dm_memories: talk::dm_memories(file),
             trim_over: talk::trim_over(file),
             settle,
+            heart,
             typing_waits: appservice.receive_ephemeral,
             reconcile: homeserver.reconcile,
             places,

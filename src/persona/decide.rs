@@ -35,6 +35,8 @@ pub struct Situation {
     pub lanes: Vec<LaneMail>,
     /// How long a room must have been quiet, and the longest wait for that.
     pub settle: Settle,
+    /// The turn that a beat grants her, if one does.
+    pub grant: Option<(Lane, Wake)>,
 }
 
 /// What stops the asking.
@@ -118,6 +120,8 @@ pub struct LaneMail {
     pub lane: Lane,
     /// When its oldest waiting mail was heard.
     pub oldest: Millis,
+    /// When the oldest of it was heard that is worth a turn at a beat: of all but redactions.
+    pub unheard: Option<Millis>,
     /// One row for each of its rooms with waiting mail that wakes her.
     pub waking: Vec<RoomMail>,
 }
@@ -144,8 +148,8 @@ pub struct RoomMail {
 pub enum Step {
     /// Nothing until something happens, or until the time if there is one (always ahead of now).
     Sleep(Option<Millis>),
-    /// Write down a turn with all waiting mail of the lane.
-    BeginTurn(Lane),
+    /// Write down a turn with all waiting mail of the lane, begun for that.
+    BeginTurn(Lane, Wake),
     /// Feed the open turn's current attempt.
     Feed(TurnId),
     /// Close the open turn; its mail waits again.
@@ -175,7 +179,8 @@ pub enum Stop {
 /// 4. Her mind is busy, stopping, or has no place to live: an event will wake her.
 /// 5. A turn is open: it is fed as soon as its time has come.
 /// 6. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
-/// 7. Else she sleeps until the first lane is due.
+/// 7. A beat grants her a turn: it begins, unless nothing waits there any more that it was for.
+/// 8. Else she sleeps until the first lane is due.
 pub fn decide(situation: &Situation) -> Step {
     if situation.shutting_down {
         return wind_down(situation);
@@ -223,9 +228,19 @@ fn begin(situation: &Situation) -> Step {
         || situation.lanes.iter().filter_map(|mail| Some((mail, lane_due(mail, now, situation.settle)?)));
     let ready = dues().filter(|(_, due)| *due <= now).map(|(mail, _)| mail);
     match ready.min_by_key(|mail| (mail.oldest, &mail.lane)) {
-        Some(mail) => Step::BeginTurn(mail.lane.clone()),
-        None => Step::Sleep(dues().map(|(_, due)| due).min()),
+        Some(mail) => Step::BeginTurn(mail.lane.clone(), Wake::Mail),
+        None => match granted(situation) {
+            Some((lane, wake)) => Step::BeginTurn(lane.clone(), wake),
+            None => Step::Sleep(dues().map(|(_, due)| due).min()),
+        },
     }
+}
+
+/// The turn that a beat grants, while there is a cause for it.
+fn granted(situation: &Situation) -> Option<(&Lane, Wake)> {
+    let (lane, wake) = situation.grant.as_ref()?;
+    let waits = situation.lanes.iter().any(|mail| mail.lane == *lane && mail.unheard.is_some());
+    (*wake == Wake::Silence || waits).then_some((lane, *wake))
 }
 
 /// When the lane is due: as soon as one of its rooms is; never while it has no mail that wakes her.

@@ -18,6 +18,8 @@ pub struct Mail<'a> {
     pub sender: &'a OwnedUserId,
     /// Whether it wakes her.
     pub wakes: bool,
+    /// Whether it is worth a turn at a beat.
+    pub unheard: bool,
     /// When it was heard.
     pub heard: Millis,
 }
@@ -60,14 +62,20 @@ impl Lanes {
 struct Times {
     oldest: Millis,
     newest: Millis,
+    unheard: Option<Millis>,
     first: Option<Millis>,
     senders: BTreeSet<OwnedUserId>,
 }
 
 impl Times {
     fn of(mail: Mail<'_>) -> Self {
-        let mut times =
-            Self { oldest: mail.heard, newest: mail.heard, first: None, senders: BTreeSet::new() };
+        let mut times = Self {
+            oldest: mail.heard,
+            newest: mail.heard,
+            unheard: None,
+            first: None,
+            senders: BTreeSet::new(),
+        };
         times.add(mail);
         times
     }
@@ -75,6 +83,9 @@ impl Times {
     fn add(&mut self, mail: Mail<'_>) {
         self.oldest = self.oldest.min(mail.heard);
         self.newest = self.newest.max(mail.heard);
+        if mail.unheard {
+            self.unheard = Some(self.unheard.map_or(mail.heard, |unheard| unheard.min(mail.heard)));
+        }
         if mail.wakes {
             self.first = Some(self.first.map_or(mail.heard, |first| first.min(mail.heard)));
             if !self.senders.contains(mail.sender) {
@@ -87,12 +98,13 @@ impl Times {
 fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)>) -> Option<LaneMail> {
     let rooms: Vec<_> = rooms.collect();
     let oldest = rooms.iter().map(|(_, times)| times.oldest).min()?;
+    let unheard = rooms.iter().filter_map(|(_, times)| times.unheard).min();
     let waking = rooms.into_iter().filter_map(|(room, times)| {
         let first = times.first?;
         let (newest, senders) = (times.newest, times.senders.clone());
         Some(RoomMail { room: room.clone(), first, newest, senders, typing: None, full: None })
     });
-    Some(LaneMail { lane: lane.clone(), oldest, waking: waking.collect() })
+    Some(LaneMail { lane: lane.clone(), oldest, unheard, waking: waking.collect() })
 }
 
 #[cfg(test)]
@@ -108,8 +120,14 @@ mod tests {
         let (a, b) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
         let direct = Lane::Direct(b.clone());
         let alice = owned_user_id!("@alice:hs.test");
-        let mail =
-            |lane, room, wakes, heard| Mail { lane, room, sender: &alice, wakes, heard: Millis(heard) };
+        let mail = |lane, room, wakes, heard| Mail {
+            lane,
+            room,
+            sender: &alice,
+            wakes,
+            unheard: heard > 1,
+            heard: Millis(heard),
+        };
         let rows = lane_mail([
             mail(&swarm, &a, false, 1),
             mail(&swarm, &a, true, 5),
@@ -129,8 +147,18 @@ mod tests {
         assert_eq!(
             rows,
             [
-                LaneMail { lane: swarm, oldest: Millis(1), waking: vec![room(&a, 5, 9)] },
-                LaneMail { lane: direct, oldest: Millis(4), waking: vec![room(&b, 4, 4)] },
+                LaneMail {
+                    lane: swarm,
+                    oldest: Millis(1),
+                    unheard: Some(Millis(3)),
+                    waking: vec![room(&a, 5, 9)]
+                },
+                LaneMail {
+                    lane: direct,
+                    oldest: Millis(4),
+                    unheard: Some(Millis(4)),
+                    waking: vec![room(&b, 4, 4)]
+                },
             ]
         );
         assert!(lane_mail([]).is_empty());
@@ -143,7 +171,8 @@ mod tests {
         let alice = owned_user_id!("@alice:hs.test");
         let mut lanes = Lanes::default();
         for (room, heard) in [(&a, 1), (&b, 2)] {
-            lanes.add(Mail { lane: &swarm, room, sender: &alice, wakes: true, heard: Millis(heard) });
+            let sender = &alice;
+            lanes.add(Mail { lane: &swarm, room, sender, wakes: true, unheard: true, heard: Millis(heard) });
         }
         let rows = lanes.rows(|room| *room == b);
         assert_eq!((rows.len(), rows[0].oldest, rows[0].waking.len()), (1, Millis(2), 1));

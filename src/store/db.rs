@@ -1,6 +1,6 @@
 //! The store as others see it: each verb is one job of a group, each read one look behind the gate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 use std::time::Duration;
@@ -20,8 +20,8 @@ use super::{
     Waiting,
 };
 use super::{
-    brake, campaigns, compact, group, inbox, ledger, memories, outbox, record, redact, rooms, sessions,
-    states, told, transcript, turns,
+    brake, campaigns, compact, group, heart, inbox, ledger, memories, outbox, record, redact, rooms,
+    sessions, states, told, transcript, turns,
 };
 use crate::conversation::about_me::Question;
 use crate::conversation::notices::Told;
@@ -29,6 +29,7 @@ use crate::conversation::past::PastTurn;
 use crate::conversation::{
     Campaign, Delivery, Described, Lane, MemoryNumber, Millis, PersonaId, RequestId, Slug, TurnId,
 };
+use crate::persona::heart::{Beats, Rhythm};
 use crate::persona::memory::{MOST, Memories, Seen, surplus};
 use crate::persona::session::Entry;
 use crate::persona::session::care::Word;
@@ -96,6 +97,23 @@ impl Store {
     /// Changes whom it holds; answers whom it holds then. One that cannot be read held everyone.
     pub async fn change_brake(&self, change: impl FnOnce(&mut Brake) + Send + 'static) -> Result<Brake> {
         self.write(move |tx| brake::change(tx, change)).await
+    }
+
+    /// How the shared beat goes on; none where none has fallen yet.
+    pub fn beats(&self) -> Result<Option<Beats>> {
+        self.read(|view| heart::pace(view))
+    }
+    /// Writes down how it goes on.
+    pub async fn set_beats(&self, pace: Beats) -> Result<()> {
+        self.write(move |tx| {
+            heart::put_pace(tx, &pace);
+            Ok(())
+        })
+        .await
+    }
+    /// What Personas have voted for it, and when their last turns ended.
+    pub fn rhythms(&self) -> Result<BTreeMap<PersonaId, Rhythm>> {
+        self.read(|view| heart::rhythms(view))
     }
 
     /// Takes events in: those seen before are dropped, the rest take effect; with `mark`, the room's checked mark moves in

@@ -128,6 +128,7 @@ impl Change {
                 room: mail.room,
                 sender: mail.sender,
                 wakes: mail.wakes.unwrap_or(mail.addressed) && can_wake,
+                unheard: !matches!(mail.kind, KindForm::Redaction(_)),
                 whole: mail.whole,
                 heard: Millis(mail.heard),
             })
@@ -205,7 +206,8 @@ impl Pile {
 }
 
 fn mail(head: &Waiting) -> Mail<'_> {
-    Mail { lane: &head.lane, room: &head.room, sender: &head.sender, wakes: head.wakes, heard: head.heard }
+    let Waiting { lane, room, sender, wakes, unheard, heard, .. } = head;
+    Mail { lane, room, sender, wakes: *wakes, unheard: *unheard, heard: *heard }
 }
 
 /// The index.

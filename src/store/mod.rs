@@ -12,6 +12,7 @@ mod db;
 mod flush;
 mod group;
 mod guard;
+mod heart;
 mod inbox;
 mod index;
 mod journal;
@@ -39,6 +40,7 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
 use crate::conversation::about_me::Question;
+use crate::conversation::reply::Pulse;
 use crate::conversation::steer::Steer;
 use crate::conversation::{
     Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId,
@@ -233,6 +235,8 @@ pub struct Waiting {
     pub sender: OwnedUserId,
     /// Whether it wakes her.
     pub wakes: bool,
+    /// Whether it is worth a turn at a beat: all but redactions.
+    pub unheard: bool,
     /// Whether she was shown a part of it and asked for the whole.
     pub whole: bool,
     /// When it was heard.
@@ -314,6 +318,8 @@ pub struct Commit {
     pub ledger: Vec<Entry>,
     /// What it does to her memories.
     pub memory: Remembering,
+    /// Her pulse, where she gives one.
+    pub pulse: Option<Pulse>,
     /// The mail of it that she wants to be shown in whole: it becomes mail again.
     pub show: BTreeSet<u64>,
     /// What she says, as it is taken down with what she heard; none where nothing is taken down.

@@ -88,6 +88,8 @@ tables! {
     Pairs = "pairs",
     /// Room → how many events of Personas it bears, and when the newest were sent.
     Paces = "paces",
+    /// Persona → what she votes for the beat, and when her last turn ended.
+    Rhythms = "rhythms",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -9,7 +9,7 @@ use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Books, Commit, Result, guard, ledger, outbox, sessions, told, transcript};
+use super::{Books, Commit, Result, guard, heart, ledger, outbox, sessions, told, transcript};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::persona::OpenTurn;
 
@@ -48,13 +48,14 @@ pub(super) fn write(
     if turn.flush.is_some() {
         sessions::drop_flush(tx, persona)?;
     }
+    heart::begun(tx, persona, &turn)?;
     book(tx, persona, books)?;
     tx.put(Table::Turns, &turn_key(persona), &TurnForm::from(turn))
 }
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<MemoryNumber>) -> Result<()> {
-    let Commit { persona, turn, says, guard, session, ledger, memory, show, said, now } = commit;
+    let Commit { persona, turn, says, guard, session, ledger, memory, pulse, show, said, now } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
@@ -90,6 +91,9 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         transcript::put(tx, &persona, &open.lane, past)?;
     }
     let spoken = SpokenForm::new(&persona, &open.lane, turn, woken_by(&taken));
+    if open.flush.is_none() {
+        heart::ended(tx, &persona, pulse, now)?;
+    }
     let worded = match open.flush {
         Some(_) => transcript::worded(tx, &persona, open.lane, session.generation, now)?,
         None => Worded::of(open.lane, &taken, session.generation, now),
@@ -135,6 +139,9 @@ pub(super) fn hold(
             let held = HeldForm { reason: reason.to_owned(), turn: Id(turn.id.0), at: now.0, mail };
             tx.put(Table::Held, &place, &held)?;
         }
+    }
+    if turn.flush.is_none() {
+        heart::ended(tx, persona, None, now)?;
     }
     if open(tx, persona)?.is_some_and(|open| open.id == turn.id) {
         tx.remove(Table::Turns, &turn_key(persona))?;

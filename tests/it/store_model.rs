@@ -329,6 +329,7 @@ impl World {
         let turn = open.unwrap_or(TurnId(Uuid::nil()));
         let says = says(&turn.to_string(), count);
         let commit = Commit {
+            pulse: None,
             persona,
             turn,
             says,
@@ -402,6 +403,7 @@ impl World {
             lane: &head.lane,
             room: &head.room,
             sender: &head.sender,
+            unheard: head.unheard,
             wakes: head.wakes,
             heard: head.heard,
         });

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::directory::Directory;
 use super::flights::Flights;
+use super::heart::Heart;
 use super::presence::Signal;
 use super::readiness::Readiness;
 use super::slots::Slots;
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Mutex<Directory>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) slots: Slots,
+    pub(crate) heart: Heart,
     typists: Mutex<Typists>,
     brake: Mutex<Brake>,
     spend: Mutex<Spend>,
@@ -160,6 +162,7 @@ impl Shared {
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
             slots: Slots::new(config.places),
+            heart: Heart::load(&store)?,
             tally,
             bells,
             outbox: Notify::new(),

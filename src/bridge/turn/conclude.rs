@@ -119,6 +119,7 @@ impl Turns {
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
         let Spoken { says, lost: _, words, keeps, guard } = spoken;
+        let pulse = keeps.pulse;
         let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
         let is_taken_down =
             line.is_some() && turn.flush.is_none() && !self.shared.config.transcript_keep.is_zero();
@@ -133,6 +134,7 @@ impl Turns {
         let halt = self.shared.config.halt.filter(|_| !says.is_empty());
         let Books { session: Some(session), ledger } = self.sessions.books() else { return Ok(()) };
         let commit = Commit {
+            pulse,
             persona: self.persona.persona.id.clone(),
             turn: turn.id,
             says,

@@ -134,7 +134,7 @@ impl Turns {
     }
 
     /// Writes down a turn with the waiting mail of the lane; where a flush is due first, that.
-    pub(crate) async fn begin(&mut self, lane: &Lane) -> Result<(), BridgeError> {
+    pub(crate) async fn begin(&mut self, lane: &Lane, wake: Wake) -> Result<(), BridgeError> {
         let id = self.persona.persona.id.clone();
         let mail = self.batch(lane)?;
         if self.withdraw_unheard(&mail).await? {
@@ -145,8 +145,9 @@ impl Turns {
             return Ok(());
         }
         self.sessions.take_up(&mail).await?;
-        let turn = OpenTurn { seqs: mail.iter().map(|delivery| delivery.seq).collect(), ..self.drawn(lane) };
-        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), "turn begins");
+        let seqs = mail.iter().map(|delivery| delivery.seq).collect();
+        let turn = OpenTurn { wake, seqs, ..self.drawn(lane) };
+        tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), ?wake, "turn begins");
         self.write(turn).await
     }
 
@@ -181,6 +182,7 @@ impl Turns {
         let turn = self.with_news(turn)?;
         let books = self.sessions.books();
         self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
+        self.shared.heart.begun(&self.persona.persona.id, &turn);
         self.open = Some(turn);
         Ok(())
     }
@@ -215,7 +217,8 @@ impl Turns {
             }
         }
         let batch = Batch { lane: turn.lane.clone(), deliveries }.settled();
-        if batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn) {
+        let nothing_left = batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn);
+        if nothing_left && turn.wake != Wake::Silence {
             self.commit(turn, Spoken::default(), None).await?;
             return Ok(None);
         }

@@ -345,6 +345,20 @@ fn registers_and_rooms_fit() {
 }
 
 #[test]
+fn the_beat_is_checked() {
+    let at = |key: &str, said: &str| format!("DIR/bridge.toml:12: heart.{key}: {said}");
+    let out = at(
+        "beat",
+        "lies outside its bounds; write one from heart.beat_min to heart.beat_max, or set those, too",
+    );
+    check("[talk]", "[heart]\nbeat = \"30s\"\n[talk]", &out);
+    let short = at("beat_max", "is shorter than heart.beat_min; make it at least as long");
+    check("[talk]", "[heart]\nbeat_max = \"30s\"\n[talk]", &short);
+    let race = at("beat_min", "would let the beat race; write \"100ms\" at least");
+    check("[talk]", "[heart]\nbeat_min = \"0s\"\n[talk]", &race);
+}
+
+#[test]
 fn personas_are_checked() {
     check(
         r#"id = "eir""#,

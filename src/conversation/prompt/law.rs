@@ -151,7 +151,7 @@ prop_compose! {
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
         let now = Millis(NOW);
         Surroundings {
-            rooms, labels, context, memories, past, notices, trim_over, whole, tight: false, begins_anew, now,
+            rooms, labels, context, memories, past, notices, trim_over, whole, tight: false, begins_anew, scheduled: false, now,
         }
     }
 }

@@ -95,6 +95,8 @@ pub struct Surroundings {
     pub tight: bool,
     /// Whether a session begins with it that is not her first.
     pub begins_anew: bool,
+    /// Whether she is woken though nothing was said.
+    pub scheduled: bool,
     /// The time now.
     pub now: Millis,
 }

@@ -33,6 +33,7 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     }
     words.push_str(&memories::block(&surroundings.memories, surroundings.now));
     words.push_str(&past::block(surroundings));
+    let header = if surroundings.scheduled { scheduled } else { header };
     words.push_str(&header(batch, rooms.len(), surroundings.now));
     if batch.shown().any(|delivery| may_be_overtaken(delivery, surroundings.now)) {
         words.push('\n');
@@ -83,6 +84,15 @@ fn header(batch: &Batch, rooms: usize, now: Millis) -> String {
         }
     };
     format!("# mail for you in {place}: {new} new{spread}, now {} UTC", time::full(now))
+}
+
+/// The line of a turn without mail.
+fn scheduled(batch: &Batch, _: usize, now: Millis) -> String {
+    let place = match &batch.lane {
+        Lane::Direct(_) => "this direct room".to_owned(),
+        Lane::Register(name) => register(name),
+    };
+    format!("# a scheduled wake: nothing new was said in {place}, now {} UTC", time::full(now))
 }
 
 /// The room's label, with its id where two rooms bear the same, or its id alone where it has none.

@@ -63,6 +63,7 @@ fn surroundings() -> Surroundings {
         whole: BTreeSet::new(),
         tight: false,
         begins_anew: false,
+        scheduled: false,
         now: Millis(NOW),
     }
 }
@@ -252,6 +253,14 @@ fn what_she_remembers_comes_before_the_mail() {
     room "#swarm:hs.test"
     m3 09:15 "Alice" <@alice:hs.test>: now
     "##);
+}
+
+#[test]
+fn a_scheduled_wake_is_told_as_one() {
+    let batch = Batch { lane: Lane::Register(RegisterName("swarm".into())), deliveries: Vec::new() };
+    let surroundings = Surroundings { scheduled: true, now: Millis(86_400_000), ..Surroundings::default() };
+    let line = "# a scheduled wake: nothing new was said in register swarm, now 1970-01-02 00:00 UTC";
+    assert_eq!(render(&batch, &surroundings), line);
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn speak(say: &Say, allowance: &Allowance) -> Result<Option<Act>, Fault> {
             (named, asked)
         }
         (None, None) => {
-            let default = default_place(allowance)?;
-            (default.room.clone(), Some(default))
+            let (room, asked) = default_place(allowance)?;
+            (room.clone(), asked)
         }
     };
     let thread = asked.and_then(|asked| thread(asked, &room, allowance));
@@ -72,11 +72,12 @@ fn react_to(react: &React, allowance: &Allowance) -> Result<Act, Fault> {
     Ok(Act::React { room: answered.room.clone(), event: answered.event.clone(), key: key.to_owned() })
 }
 
-fn default_place(allowance: &Allowance) -> Result<&Target, Fault> {
-    allowance
-        .default
-        .as_ref()
-        .filter(|target| allowance.rooms.contains(&target.room))
+/// Where a say stands that names no place, and the message that it answers.
+fn default_place(allowance: &Allowance) -> Result<(&OwnedRoomId, Option<&Target>), Fault> {
+    let asked = allowance.default.as_ref().map(|target| (&target.room, Some(target)));
+    asked
+        .or_else(|| Some((allowance.home.as_ref()?, None)))
+        .filter(|(room, _)| allowance.rooms.contains(room))
         .ok_or_else(|| Fault(format!("say in which room; {}", allowed(allowance))))
 }
 

@@ -22,7 +22,8 @@ pub fn allowance(
     let labels = earlier.chain(here).filter(|(_, target)| rooms.contains(&target.room)).collect();
     let (default, asked) = (default_place(batch, &rooms), asked(batch, &rooms));
     let newest = newest_in_threads(batch);
-    Allowance { rooms, labels, default, asked, newest, ..Allowance::default() }
+    let home = rooms.only().cloned();
+    Allowance { rooms, labels, default, home, asked, newest, ..Allowance::default() }
 }
 
 /// What a delivery's label stands for: an edit stands for the message it edits, a redaction for nothing.
@@ -41,8 +42,8 @@ fn target(delivery: &Delivery) -> Option<Target> {
 /// The newest message that asks her, or the newest of any kind.
 fn default_place(batch: &Batch, rooms: &Rooms) -> Option<Target> {
     let said = batch.shown().filter_map(|delivery| Some((delivery.is_asked(), target(delivery)?)));
-    let (_, (_, newest)) = said.enumerate().max_by_key(|(place, (asked, _))| (*asked, *place))?;
-    rooms.contains(&newest.room).then_some(newest)
+    let newest = said.enumerate().max_by_key(|(place, (asked, _))| (*asked, *place));
+    newest.map(|(_, (_, newest))| newest).filter(|newest| rooms.contains(&newest.room))
 }
 
 fn newest_in_threads(batch: &Batch) -> BTreeMap<OwnedEventId, OwnedEventId> {

@@ -48,6 +48,8 @@ pub struct Allowance {
     labels: BTreeMap<String, Target>,
     /// The message that a say without a room answers.
     default: Option<Target>,
+    /// Where a say without a room stands that answers no message.
+    home: Option<OwnedRoomId>,
     /// For each room, its newest addressed message.
     asked: BTreeMap<OwnedRoomId, Target>,
     /// For each thread of the batch (by its root), its newest message.

@@ -68,6 +68,11 @@ impl Rooms {
         self.0.get(room)
     }
 
+    /// The room, where there is only one.
+    pub(super) fn only(&self) -> Option<&OwnedRoomId> {
+        self.0.keys().next().filter(|_| self.0.len() == 1)
+    }
+
     pub(super) fn contains(&self, room: &OwnedRoomId) -> bool {
         self.0.contains_key(room)
     }

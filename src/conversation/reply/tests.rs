@@ -30,6 +30,7 @@ pub(super) fn two_rooms() -> Allowance {
             ("m9".into(), target("secret", "e9", None)),
         ]),
         default: Some(target("swarm", "e1", Some("root"))),
+        home: None,
         asked: BTreeMap::from([(room("swarm"), target("swarm", "e1", Some("root")))]),
         newest: BTreeMap::from([(event("root"), event("e7"))]),
         memories: BTreeSet::from([MemoryNumber(3)]),

@@ -23,6 +23,7 @@ fn free() -> Situation {
         stopped: false,
         lanes: Vec::new(),
         settle: SETTLE,
+        grant: None,
     }
 }
 
@@ -64,7 +65,12 @@ fn mail(name: &str, oldest_age: u64, rooms: &[(u64, u64)]) -> LaneMail {
         typing: None,
         full: None,
     });
-    LaneMail { lane: lane(name), oldest: Millis(NOW - oldest_age), waking: waking.collect() }
+    LaneMail {
+        lane: lane(name),
+        oldest: Millis(NOW - oldest_age),
+        unheard: Some(Millis(NOW - oldest_age)),
+        waking: waking.collect(),
+    }
 }
 
 #[track_caller]
@@ -139,15 +145,15 @@ fn a_room_is_due_once_quiet_or_at_the_cap() {
     let one = |first, newest| Situation { lanes: vec![mail("work", first, &[(first, newest)])], ..free() };
     check(one(0, 0), Step::Sleep(Some(Millis(NOW + QUIET))));
     check(one(1_999, 1_999), Step::Sleep(Some(Millis(NOW + 1))));
-    check(one(2_000, 2_000), Step::BeginTurn(lane("work")));
+    check(one(2_000, 2_000), Step::BeginTurn(lane("work"), Wake::Mail));
     check(one(9_000, 500), Step::Sleep(Some(Millis(NOW + 1_000))));
-    check(one(10_000, 0), Step::BeginTurn(lane("work")));
+    check(one(10_000, 0), Step::BeginTurn(lane("work"), Wake::Mail));
 }
 
 #[test]
 fn one_settled_room_makes_its_whole_lane_due() {
     let lanes = vec![mail("work", 3_000, &[(0, 0), (3_000, 2_500)])];
-    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("work")));
+    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("work"), Wake::Mail));
 }
 
 #[test]
@@ -157,10 +163,10 @@ fn while_a_sender_types_the_room_waits_within_the_cap() {
         mail.waking[0].typing = Some(Millis(until));
         decide(&Situation { lanes: vec![mail], ..free() })
     };
-    assert_eq!(typing(3_000, NOW), Step::BeginTurn(lane("a")), "she has stopped");
+    assert_eq!(typing(3_000, NOW), Step::BeginTurn(lane("a"), Wake::Mail), "she has stopped");
     assert_eq!(typing(3_000, NOW + 1_000), Step::Sleep(Some(Millis(NOW + 1_000))));
     assert_eq!(typing(3_000, NOW + 60_000), Step::Sleep(Some(Millis(NOW - 3_000 + CAP))));
-    assert_eq!(typing(CAP, NOW + 60_000), Step::BeginTurn(lane("a")));
+    assert_eq!(typing(CAP, NOW + 60_000), Step::BeginTurn(lane("a"), Wake::Mail));
 }
 
 #[test]
@@ -171,15 +177,15 @@ fn unaddressed_mail_alone_begins_nothing() {
 #[test]
 fn of_several_due_lanes_the_one_with_the_oldest_mail_goes_first() {
     let lanes = vec![mail("a", 3_000, &[(3_000, 3_000)]), mail("b", 9_000, &[(2_500, 2_500)])];
-    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("b")));
+    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("b"), Wake::Mail));
     let tied = vec![mail("b", 3_000, &[(3_000, 3_000)]), mail("a", 3_000, &[(2_500, 2_500)])];
-    check(Situation { lanes: tied, ..free() }, Step::BeginTurn(lane("a")));
+    check(Situation { lanes: tied, ..free() }, Step::BeginTurn(lane("a"), Wake::Mail));
 }
 
 #[test]
 fn a_due_lane_is_not_held_back_by_an_older_one_that_still_settles() {
     let lanes = vec![mail("a", 9_000, &[(1_000, 1_000)]), mail("b", 3_000, &[(3_000, 3_000)])];
-    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("b")));
+    check(Situation { lanes, ..free() }, Step::BeginTurn(lane("b"), Wake::Mail));
 }
 
 #[test]
@@ -188,7 +194,7 @@ fn mail_from_the_future_is_due_at_once() {
     ahead.oldest = Millis(NOW + 3_600_000);
     ahead.waking[0].first = Millis(NOW + 3_600_000);
     ahead.waking[0].newest = Millis(NOW + 3_600_000);
-    check(Situation { lanes: vec![ahead], ..free() }, Step::BeginTurn(lane("work")));
+    check(Situation { lanes: vec![ahead], ..free() }, Step::BeginTurn(lane("work"), Wake::Mail));
 }
 
 fn any_mind() -> impl Strategy<Value = MindState> {
@@ -228,7 +234,7 @@ fn any_room() -> impl Strategy<Value = RoomMail> {
 fn any_lane() -> impl Strategy<Value = LaneMail> {
     (prop::collection::vec(any_room(), 0..4), any_time()).prop_map(|(waking, extra)| {
         let first = waking.iter().map(|r| r.first.0).min().unwrap_or(extra);
-        LaneMail { lane: lane("unnamed"), oldest: Millis(first.min(extra)), waking }
+        LaneMail { lane: lane("unnamed"), oldest: Millis(first.min(extra)), unheard: None, waking }
     })
 }
 
@@ -257,6 +263,7 @@ prop_compose! {
             stopped,
             lanes,
             settle: Settle { quiet: Duration::from_millis(quiet), cap: Duration::from_millis(cap) },
+            grant: None,
         }
     }
 }
@@ -270,12 +277,31 @@ fn freed(situation: Situation) -> Situation {
 /// When a turn begins if nothing else happens.
 fn begins_at(situation: &Situation) -> Millis {
     match decide(situation) {
-        Step::BeginTurn(_) => situation.now,
+        Step::BeginTurn(..) => situation.now,
         Step::Sleep(until) => until.unwrap_or(Millis(u64::MAX)),
         step @ (Step::Feed(_) | Step::PutBack(_) | Step::StopMind(_) | Step::Leave) => {
             panic!("{step:?} with nothing in the way")
         }
     }
+}
+
+#[test]
+fn a_granted_turn_begins_behind_addressed_mail_while_there_is_a_cause_for_it() {
+    let granted = |wake, lanes| Situation { grant: Some((lane("work"), wake)), lanes, ..free() };
+    let begun = |wake| Step::BeginTurn(lane("work"), wake);
+    check(granted(Wake::Beat, vec![mail("work", 5, &[])]), begun(Wake::Beat));
+    check(granted(Wake::Silence, Vec::new()), begun(Wake::Silence));
+    check(granted(Wake::Beat, Vec::new()), Step::Sleep(None));
+    check(granted(Wake::Beat, vec![mail("other", 5, &[])]), Step::Sleep(None));
+    let redaction = LaneMail { unheard: None, ..mail("work", 5, &[]) };
+    check(granted(Wake::Beat, vec![redaction]), Step::Sleep(None));
+    let addressed = mail("other", 60_000, &[(60_000, 60_000)]);
+    let both = || granted(Wake::Beat, vec![addressed.clone(), mail("work", 90_000, &[])]);
+    check(both(), Step::BeginTurn(lane("other"), Wake::Mail));
+    check(Situation { held: Some(Hold::Brake), ..both() }, Step::Sleep(None));
+    check(Situation { mind: busy(), ..both() }, Step::Sleep(None));
+    let open = Situation { open_turn: Some(turn(0)), ..granted(Wake::Beat, vec![mail("work", 5, &[])]) };
+    check(open, Step::Feed(turn(0).id));
 }
 
 #[test]
@@ -301,7 +327,7 @@ fn a_turn_with_mail_of_a_room_in_which_she_is_stopped_makes_way() {
         check(Situation { held: Some(Hold::Brake), ..stopped(mind) }, Step::Sleep(None));
     }
     let lanes = vec![mail("dm", 9_000, &[(9_000, 9_000)])];
-    check(Situation { stopped: true, lanes, ..free() }, Step::BeginTurn(lane("dm")));
+    check(Situation { stopped: true, lanes, ..free() }, Step::BeginTurn(lane("dm"), Wake::Mail));
 }
 
 #[test]
@@ -324,7 +350,7 @@ proptest! {
 
     #[test]
     fn asks_nothing_while_busy_held_or_stopping(situation in any_situation()) {
-        let asks = matches!(decide(&situation), Step::Feed(_) | Step::BeginTurn(_));
+        let asks = matches!(decide(&situation), Step::Feed(_) | Step::BeginTurn(..));
         let free = matches!(situation.mind, MindState::Closed | MindState::Idle);
         let over = matches!(situation.held, Some(Hold::Until(Some(until))) if until <= situation.now);
         let held = situation.held.is_some() && !over;
@@ -334,7 +360,7 @@ proptest! {
     #[test]
     fn never_begins_beside_an_open_turn(situation in any_situation()) {
         if situation.open_turn.is_some() {
-            prop_assert!(!matches!(decide(&situation), Step::BeginTurn(_)));
+            prop_assert!(!matches!(decide(&situation), Step::BeginTurn(..)));
         }
     }
 
@@ -347,7 +373,7 @@ proptest! {
 
     #[test]
     fn begins_only_lanes_with_addressed_mail(situation in any_situation()) {
-        if let Step::BeginTurn(begun) = decide(&situation) {
+        if let Step::BeginTurn(begun, _) = decide(&situation) {
             let mail = situation.lanes.iter().find(|m| m.lane == begun);
             prop_assert!(mail.is_some_and(|m| !m.waking.is_empty()));
         }
@@ -362,7 +388,7 @@ proptest! {
         let begun = begins_at(&situation);
         prop_assert!(begun <= first.plus(cap).max(situation.now));
         let then = decide(&Situation { now: begun, ..situation });
-        prop_assert!(matches!(then, Step::BeginTurn(_)), "it comes to {:?}", then);
+        prop_assert!(matches!(then, Step::BeginTurn(..)), "it comes to {:?}", then);
     }
 
     #[test]
@@ -414,7 +440,7 @@ proptest! {
             None => more.lanes.push(mail("other", age, &[])),
         }
         match (decide(&situation), decide(&more)) {
-            (Step::BeginTurn(_), after) => prop_assert!(matches!(after, Step::BeginTurn(_))),
+            (Step::BeginTurn(..), after) => prop_assert!(matches!(after, Step::BeginTurn(..))),
             (before, after) => prop_assert_eq!(before, after),
         }
     }

@@ -6,6 +6,7 @@
 mod brake;
 mod campaign;
 mod guard;
+mod heart;
 mod ledger;
 mod mail;
 mod memory;
@@ -25,6 +26,7 @@ use super::{Result, StoreError};
 pub(super) use brake::{brake, brake_text};
 pub(super) use campaign::CampaignForm;
 pub(super) use guard::{PaceForm, PairForm, PairsForm};
+pub(super) use heart::{RhythmForm, pace, pace_text};
 pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
@@ -104,6 +106,7 @@ records!(
     MemberForm,
     QuarantineForm,
     StateForm,
+    RhythmForm,
     PastForm,
     PairsForm,
     PaceForm,

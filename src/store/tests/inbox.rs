@@ -12,7 +12,10 @@ fn mail_is_numbered_for_each_persona() {
         assert_eq!(store.deliveries(&bil, &[1]).unwrap(), [numbered(1, mail("b", "two"))]);
         let head = store.waiting(&eir()).unwrap().remove(0);
         let (lane, room, sender) = (lane(), room("swarm"), mail("b", "two").sender);
-        assert_eq!(head, Waiting { seq: 1, lane, room, sender, wakes: true, whole: false, heard: NOW });
+        assert_eq!(
+            head,
+            Waiting { seq: 1, lane, room, sender, wakes: true, unheard: true, whole: false, heard: NOW }
+        );
         assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
         assert_eq!(store.number_of(&bil, &event("a")).unwrap(), None);
     });
@@ -95,6 +98,7 @@ fn no_row_is_longer_than_it_may_be() {
     assert!((5_000..=8_192).contains(&longest), "{longest}");
     block(world.store().write_turn(&eir(), turn(2, &[1]), Books::default())).unwrap();
     let commit = Commit {
+        pulse: None,
         persona: eir(),
         turn: turn(2, &[]).id,
         says: Vec::new(),

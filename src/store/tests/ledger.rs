@@ -64,6 +64,7 @@ fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
     let mut world = World::new();
     write(&world, 1, &[]);
     let commit = |id: u128, why: &str| Commit {
+        pulse: None,
         persona: eir(),
         turn: turn(id, &[]).id,
         says: Vec::new(),

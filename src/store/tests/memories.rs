@@ -17,6 +17,7 @@ fn end(world: &World, open: OpenTurn, memory: Remembering) {
 fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
     let (says, ledger) = (Vec::new(), Vec::new());
     let commit = Commit {
+        pulse: None,
         persona: eir(),
         turn,
         says,

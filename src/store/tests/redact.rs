@@ -21,6 +21,7 @@ fn withdrawn(seq: u64, name: &str) -> Delivery {
 
 fn commit(world: &World, id: u128) {
     let commit = Commit {
+        pulse: None,
         persona: eir(),
         turn: turn(id, &[]).id,
         says: Vec::new(),
@@ -149,6 +150,7 @@ fn speak(world: &World) -> u64 {
     world.accept(vec![heard_by(&eir(), "a", "a question")]);
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     let commit = Commit {
+        pulse: None,
         persona: eir(),
         turn: turn(1, &[]).id,
         says: vec![say("q", "swarm"), say("p", "burn")],

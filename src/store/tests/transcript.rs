@@ -5,6 +5,7 @@ use crate::conversation::past::{PastLine, PastTurn};
 fn end(world: &World, lane: Lane, seqs: &[u64], said: &[&str], now: Millis) {
     let open = OpenTurn { lane, ..turn(u128::from(now.0), seqs) };
     let commit = Commit {
+        pulse: None,
         persona: eir(),
         turn: open.id,
         says: Vec::new(),

@@ -2,6 +2,7 @@ use super::*;
 
 fn commit(id: u128, says: Vec<NewSay>) -> Commit {
     Commit {
+        pulse: None,
         persona: eir(),
         turn: TurnId(Uuid::from_u128(id)),
         says,

@@ -14,6 +14,7 @@ mod crowd;
 mod encryption;
 mod flushes;
 mod hearing;
+mod heart;
 mod idle;
 mod limits;
 mod log;

@@ -15,7 +15,7 @@ use persona_bridge::mind::scripted::{self, Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::memory::DmMemories;
 use persona_bridge::persona::session::{Policy, Prices};
-use persona_bridge::persona::{Among, Budget, Places, Usage};
+use persona_bridge::persona::{Among, Budget, Heart, Places, Usage};
 use persona_bridge::store::{self, Opening, Owner, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -348,6 +348,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         bots: Bots::default(),
         among: Among::default(),
         settle: Settle { quiet: Duration::from_millis(20), cap: Duration::from_millis(60) },
+        heart: Heart::default(),
         typing_waits: false,
         reconcile: Duration::from_secs(300),
         places: Places { most: 8, resident: None },

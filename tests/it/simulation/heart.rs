@@ -1,0 +1,237 @@
+//! The shared beat: what nobody is woken for is heard at it, by one Persona at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use persona_bridge::conversation::{RegisterName, Wakes};
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::persona::{Ending, Heart};
+use serde_json::{Value, json};
+
+use super::stage::{BRAGE, EIR, Stage, counts};
+use super::world::{World, usual};
+use crate::fake::homeserver::Flavour;
+
+const MINUTE: u64 = 60_000;
+
+/// A world in which a beat falls every ten minutes while nobody votes, and all say nothing.
+fn world() -> World {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.heart.beat = Duration::from_secs(600);
+    world.script = Arc::new(|_, _| replies(&json!({})));
+    world
+}
+
+/// A reply with these keys that says nothing, or what is among them.
+fn replies(keys: &Value) -> Scripted {
+    let mut reply = json!({ "say": [], "react": [] });
+    reply.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
+}
+
+fn thoughts(stage: &Stage) -> [usize; 2] {
+    ["eir", "brage"].map(|who| stage.thoughts(who))
+}
+
+/// When each line was fed, in minutes, and to whom.
+fn beats(world: &World) -> Vec<(String, u64)> {
+    let mut fed: Vec<_> = ["eir", "brage"].into_iter().flat_map(|who| world.fed(who)).collect();
+    fed.sort_by_key(|fed| fed.at);
+    fed.into_iter().map(|fed| (fed.who, fed.at / MINUTE)).collect()
+}
+
+#[test]
+fn unaddressed_mail_is_heard_at_the_beat_by_one_and_a_beat_without_mail_asks_nobody() {
+    let mut world = world();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.pass(35 * MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 0], "beats without mail");
+        stage.bob().say(&swarm, "nice weather");
+        stage.pass(4 * MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 0], "it waits for the beat");
+        stage.pass(2 * MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 1], "one turn a beat, ties by id");
+        stage.pass(10 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1], "the other one at the next");
+        stage.pass(60 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1]);
+    });
+    counts(&[world.words("eir")], &[("nice weather", 1)]);
+    assert_eq!(beats(&world), [("brage".to_owned(), 40), ("eir".to_owned(), 50)]);
+}
+
+#[test]
+fn two_personas_alternate_while_people_chat() {
+    let mut world = world();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        for n in 0..80 {
+            stage.bob().say(&swarm, &format!("chat-{n};"));
+            stage.pass(MINUTE).await;
+        }
+    });
+    let who: Vec<String> = beats(&world).into_iter().map(|(who, _)| who).collect();
+    assert_eq!(who.len(), 8, "one turn a beat");
+    assert!(who.windows(2).all(|two| two[0] != two[1]), "{who:?}");
+    counts(&[world.words("eir")], &[("chat-0;", 1), ("chat-50;", 1)]);
+}
+
+#[test]
+fn votes_shorten_and_lengthen_the_beat() {
+    let mut world = world();
+    world.script = Arc::new(|_, words| {
+        let tempo = if words.contains("hurry") { "2m" } else { "1h" };
+        replies(&json!({ "pulse": { "tempo": tempo, "urgency": 0 } }))
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, hurry");
+        stage.pass(5 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1], "addressed, and one at the beat");
+        stage.bob().say(&swarm, "chat");
+        stage.pass(4 * MINUTE).await;
+        assert_eq!(thoughts(stage), [2, 2], "the lower of both votes");
+        stage.bob().say(&swarm, "more chat");
+        stage.pass(55 * MINUTE).await;
+        assert_eq!(thoughts(stage), [2, 2], "both have voted for an hour by now");
+        stage.pass(10 * MINUTE).await;
+        assert_eq!(thoughts(stage), [2, 3]);
+    });
+}
+
+#[test]
+fn who_is_urgent_goes_first() {
+    let mut world = world();
+    world.script = Arc::new(|who, _| {
+        let urgency = if who == "eir" { 500 } else { 0 };
+        replies(&json!({ "pulse": { "urgency": urgency } }))
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir and Brage, hello");
+        stage.pass(2 * MINUTE).await;
+        stage.bob().say(&swarm, "chat");
+        stage.pass(9 * MINUTE).await;
+        assert_eq!(thoughts(stage), [2, 1]);
+    });
+}
+
+#[test]
+fn silence_wakes_so_often_a_day_and_says_that_it_is_a_scheduled_wake() {
+    let mut world = world();
+    world.config.heart = Heart { wake_on_silence: true, wakes_per_day: 3, ..world.config.heart };
+    world.script = Arc::new(|_, words| {
+        let says =
+            if words.starts_with("# a scheduled wake") { json!([{ "text": "so quiet" }]) } else { json!([]) };
+        replies(&json!({ "say": says }))
+    });
+    let wakes = |world: &World| [world.words("eir"), world.words("brage")].join("");
+    let line = "# a scheduled wake: nothing new was said in register swarm";
+    let swarm = world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.pass(10 * 60 * MINUTE).await;
+        swarm
+    });
+    counts(&[wakes(&world)], &[(line, 3)]);
+    let said = [EIR, BRAGE].map(|who| world.home.bodies(&swarm, who)).concat();
+    assert_eq!(said, ["so quiet"; 3], "in the only room of the lane");
+    world.play(async |stage| stage.pass(9 * 60 * MINUTE).await);
+    counts(&[wakes(&world)], &[(line, 6)]);
+}
+
+#[test]
+fn a_room_where_nothing_wakes_is_heard_at_the_beat() {
+    let mut world = world();
+    let swarm = RegisterName("swarm".into());
+    world.config.registers.get_mut(&swarm).unwrap().heed.wakes = Wakes::Nobody;
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, hello");
+        stage.pass(5 * MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 0]);
+        stage.pass(16 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1]);
+    });
+}
+
+#[test]
+fn what_waits_for_the_beat_comes_along_with_an_addressed_turn_and_is_not_heard_again() {
+    let mut world = world();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().say(&swarm, "nice weather");
+        stage.pass(MINUTE).await;
+        stage.alice().say(&swarm, "Eir and Brage, hello");
+        stage.pass(30 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1]);
+    });
+    counts(&[world.words("eir")], &[("nice weather", 1)]);
+}
+
+#[test]
+fn nobody_is_picked_before_she_has_cooled_down() {
+    let mut world = world();
+    world.config.heart =
+        Heart { beat: Duration::from_secs(120), cooldown: Duration::from_secs(300), ..world.config.heart };
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir and Brage, hello");
+        stage.pass(MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1]);
+        stage.bob().say(&swarm, "chat");
+        stage.pass(3 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1], "two beats are due by now");
+        stage.pass(2 * MINUTE).await;
+        let [eir, brage] = thoughts(stage);
+        assert_eq!(eir + brage, 3, "as soon as she has cooled down");
+    });
+}
+
+#[test]
+fn after_a_time_away_one_beat_falls() {
+    let mut world = world();
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().say(&swarm, "good night");
+        stage.calm().await;
+    });
+    world.away(Duration::from_secs(24 * 3_600));
+    world.play(async |stage| {
+        stage.pass(5 * MINUTE).await;
+        let [eir, brage] = thoughts(stage);
+        assert_eq!(eir + brage, 1);
+        stage.pass(10 * MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 1]);
+    });
+}
+
+/// The power is cut around the beat, a little later each time: the turn is neither lost nor thought twice.
+#[test]
+fn a_power_cut_around_the_beat_neither_loses_nor_doubles_the_turn() {
+    for cut in 0..45 {
+        let mut world = world();
+        world.script = Arc::new(|_, _| replies(&json!({ "say": [{ "text": "heard" }] })));
+        world.config.personas.truncate(1);
+        world.play(async |stage| {
+            let swarm = stage.home.alias("#persona_swarm:hs.test");
+            stage
+                .until("she joins", || {
+                    swarm.is_some() || stage.home.alias("#persona_swarm:hs.test").is_some()
+                })
+                .await;
+            let swarm = stage.home.alias("#persona_swarm:hs.test").unwrap();
+            stage.joins(&swarm, EIR).await;
+            stage.bob().join(&swarm);
+            stage.pass(50).await;
+            stage.bob().say(&swarm, "nice weather");
+            let left = 10 * MINUTE - (stage.now() - 1_800_000_000_000);
+            stage.pass(left - 5 + cut).await;
+        });
+        world.play(async |stage| stage.pass(25 * MINUTE).await);
+        let swarm = world.home.alias("#persona_swarm:hs.test").unwrap();
+        assert_eq!(world.home.bodies(&swarm, EIR), ["heard"], "cut {cut}");
+        let words: Vec<String> = world.fed("eir").into_iter().map(|fed| fed.words).collect();
+        assert!(words.iter().filter(|words| words.contains("nice weather")).count() >= 1);
+    }
+}
