@@ -1,6 +1,6 @@
 //! What admins are shown in chat.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use ruma::OwnedRoomId;
 
 use crate::bridge::shared::Shared;
-use crate::bridge::{BridgeError, PersonaConfig};
+use crate::bridge::{BridgeError, PersonaConfig, heart};
 use crate::conversation::prompt::moment;
 use crate::conversation::register::{Heed, Wakes};
 use crate::conversation::{Lane, Millis, PersonaId, Room};
@@ -39,6 +39,9 @@ pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeEr
             let _ = writeln!(text, "  waiting {count} in {lane}, the oldest for {}", age(now, oldest));
         }
     }
+    let beat = heart::next(shared)?;
+    let _ =
+        writeln!(text, "the next beat falls {}", if beat > now { moment(beat) } else { "now".to_owned() });
     let held = shared.brake().told();
     let _ = match held {
         Some(held) => writeln!(text, "the brake holds {held}"),
@@ -137,6 +140,8 @@ pub(super) fn version(shared: &Shared) -> String {
 
 /// Who wakes whom in a room, and why not.
 pub(super) fn wakes(shared: &Shared, here: &OwnedRoomId, named: Option<&str>) -> String {
+    let held_rooms: BTreeMap<&PersonaId, BTreeSet<OwnedRoomId>> =
+        shared.bells.keys().map(|id| (id, shared.held_in(id))).collect();
     let directory = shared.directory();
     let room = match named {
         Some(name) => directory.rooms().find(|room| room.id == name || room.alias.as_deref() == Some(name)),
@@ -152,9 +157,14 @@ pub(super) fn wakes(shared: &Shared, here: &OwnedRoomId, named: Option<&str>) ->
     lines.extend(room.seats.iter().map(|(id, seat)| {
         let stopped = if shared.stops(id, &room.id) { "; she is stopped here" } else { "" };
         let held = if shared.brake().holds(id) { "; the brake holds her" } else { "" };
+        let paired = if held_rooms.get(id).is_some_and(|rooms| rooms.contains(&room.id)) {
+            "; she and another woke each other too often: nothing wakes her here until a person addresses one of them"
+        } else {
+            ""
+        };
         let by_people = by_people(seat.heed, &seat.lane);
         format!(
-            "{id} (register {}): {by_people}; {}{stopped}{held}",
+            "{id} (register {}): {by_people}; {}{stopped}{held}{paired}",
             seat.lane.register(),
             by_personas(shared, seat.heed, room)
         )

@@ -20,7 +20,7 @@ fn replying(reply: &Value) -> Scripted {
 }
 
 /// Two who answer each other whatever they hear.
-fn always_answering() -> Script {
+pub(crate) fn always_answering() -> Script {
     Arc::new(|who, _| {
         let other = if who == "eir" { "Brage" } else { "Eir" };
         replying(&json!({ "say": [{ "text": format!("{other}, and then?") }], "react": [] }))

@@ -1,6 +1,9 @@
 //! Commands of admins in chat.
 
+use std::time::Duration;
+
 use persona_bridge::conversation::Level;
+use persona_bridge::persona::Limit;
 use serde_json::json;
 
 use super::stage::{BOT, EIR, Stage, counts, on_both};
@@ -81,9 +84,28 @@ fn status_tells_how_everybody_is() {
             "brage: held\n  session none yet",
             "waiting 3 in swarm, the oldest for 1m",
             "the brake holds brage",
+            "the next beat falls 2027-01-15 08:30",
         ] {
             assert!(status.contains(expect), "{expect}: {status}");
         }
+    });
+}
+
+#[test]
+fn wakes_tells_of_two_who_are_held_because_they_woke_each_other_too_often() {
+    let mut world = world(Flavour::Synapse);
+    world.config.registers.values_mut().for_each(|register| register.heed.personas_wake = true);
+    world.config.among.max_hops = u32::MAX;
+    world.config.among.pair = Some(Limit { most: 2, within: Duration::from_secs(3_600) });
+    world.script = super::among::always_answering();
+    world.play(async |stage| {
+        let (swarm, desk) = (stage.swarm().await, desk(stage).await);
+        let wakes = async || answer(stage, &desk, "wakes #persona_swarm:hs.test").await;
+        let held = "she and another woke each other too often";
+        assert_eq!(wakes().await.matches(held).count(), 0);
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.pass(60_000).await;
+        assert_eq!(wakes().await.matches(held).count(), 2);
     });
 }
 
