@@ -26,6 +26,8 @@ pub(crate) struct Setup {
     pub(crate) mind: String,
     /// `talk.settle`.
     pub(crate) settle: String,
+    /// Further lines of `[talk]`.
+    pub(crate) talk: String,
     /// `talk.typing_waits`.
     pub(crate) typing_waits: bool,
     /// `homeserver.reconcile`.
@@ -53,6 +55,7 @@ impl Default for Setup {
         Self {
             mind: "[mind]\nkind = \"scripted\"\n".to_owned(),
             settle: "100ms".to_owned(),
+            talk: String::new(),
             typing_waits: false,
             reconcile: "5m".to_owned(),
             personas: vec!["eir".to_owned(), "brage".to_owned()],
@@ -101,8 +104,8 @@ impl Setup {
             "[homeserver]\nurl = \"{url}\"\nserver_name = \"{SERVER_NAME}\"\nreconcile = \"{}\"\n\
              [appservice]\nlisten = \"127.0.0.1:{listen}\"\nurl = \"http://127.0.0.1:{port}\"\n\
              registration = \"registration.yaml\"\nuser_prefix = \"{PREFIX}\"\n[store]\npath = \"store\"\n{}\n\
-             [talk]\nsettle = \"{}\"\nsettle_max = \"10s\"\ntyping_waits = {}\n",
-            self.reconcile, self.mind, self.settle, self.typing_waits
+             [talk]\nsettle = \"{}\"\nsettle_max = \"10s\"\ntyping_waits = {}\n{}",
+            self.reconcile, self.mind, self.settle, self.typing_waits, self.talk
         );
         if let Some(register) = &self.default_register {
             let _ = writeln!(toml, "default_register = \"{register}\"");

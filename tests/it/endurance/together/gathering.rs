@@ -65,6 +65,8 @@ impl Gathering {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let setup = Setup {
             settle: "300ms".to_owned(),
+            // So much is said here within a minute that the shipped limit would hold it for ten.
+            talk: "room_limit = \"1000 per 10m\"\n".to_owned(),
             personas: own(ids),
             rooms: own(&ROOMS),
             permissions: format!("\"{SERVER_NAME}\" = \"chat\"\n\"@carol:{SERVER_NAME}\" = \"admin\"\n"),
