@@ -239,7 +239,8 @@ pub(crate) fn says(
         Ok(read) => read,
         Err(fault) => return Ok(Err(fault)),
     };
-    let origin = Cause { turn: turn.id, hops: hops::of_turn(&batch.deliveries) };
+    let origin =
+        Cause { turn: turn.id, hops: hops::of_turn(&batch.deliveries, shared.config.among.max_hops) };
     let cause = turn.id.to_string();
     let (mut says, mut lost, mut words) = (Vec::new(), BTreeSet::new(), Vec::new());
     for act in &acts {

@@ -171,7 +171,14 @@ impl Account {
             Some(hops) => (Cause::Persona, hops + 1),
             None => (
                 Cause::Beat,
-                batch.mail.iter().map(|mail| hops(mail.text)).max().unwrap_or(0).saturating_add(1),
+                batch
+                    .mail
+                    .iter()
+                    .map(|mail| hops(mail.text))
+                    .max()
+                    .unwrap_or(0)
+                    .saturating_add(1)
+                    .min(max_hops),
             ),
         }
     }

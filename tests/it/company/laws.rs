@@ -67,13 +67,9 @@ impl Account {
         faults
     }
 
-    /// No line goes further than the hops allow but of a turn at a beat, which nobody woke; each tells how far it went, and so.
+    /// No line goes further than the hops allow; each tells how far it went, and so.
     fn over_hops(&self, limits: &Limits) -> Vec<String> {
-        let (known, origins, beats) = (self.known(), self.origins(), self.beats(limits));
-        let at_beat = |asked: &Asked| {
-            let at = beats.iter().position(|beat| beat.at == asked.at && beat.who == asked.who);
-            at.is_some_and(|at| at == 0 || asked.at - beats[at - 1].at + limits.way >= limits.beat)
-        };
+        let (known, origins) = (self.known(), self.origins());
         let mut faults = Vec::new();
         for line in self.lines.iter().filter(|line| self.persona(&line.sender).is_some()) {
             let Some(hops) = line.hops else {
@@ -82,7 +78,7 @@ impl Account {
             };
             let Some(asked) = tokens(&line.body).find_map(|token| origins.get(token)) else { continue };
             let (cause, should) = self.cause(asked, &known, limits.max_hops);
-            if hops > limits.max_hops && !at_beat(asked) {
+            if hops > limits.max_hops {
                 faults
                     .push(format!("hops: {hops} are over {} in {:?}, {cause:?}", limits.max_hops, line.body));
             } else if cause != Cause::NoMail && should != hops {
