@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) settle: String,
     /// Further lines of `[talk]`.
     pub(crate) talk: String,
+    /// The lines of `[heart]`.
+    pub(crate) heart: String,
     /// `talk.typing_waits`.
     pub(crate) typing_waits: bool,
     /// `homeserver.reconcile`.
@@ -56,6 +58,7 @@ impl Default for Setup {
             mind: "[mind]\nkind = \"scripted\"\n".to_owned(),
             settle: "100ms".to_owned(),
             talk: String::new(),
+            heart: String::new(),
             typing_waits: false,
             reconcile: "5m".to_owned(),
             personas: vec!["eir".to_owned(), "brage".to_owned()],
@@ -123,7 +126,7 @@ impl Setup {
                 name(id)
             );
         }
-        let _ = writeln!(toml, "[permissions]\n{}", self.permissions);
+        let _ = writeln!(toml, "[permissions]\n{}[heart]\n{}", self.permissions, self.heart);
         toml
     }
 }

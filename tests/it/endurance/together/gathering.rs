@@ -67,6 +67,7 @@ impl Gathering {
             settle: "300ms".to_owned(),
             // So much is said here within a minute that the shipped limit would hold it for ten.
             talk: "room_limit = \"1000 per 10m\"\n".to_owned(),
+            heart: "beat = \"3s\"\nbeat_min = \"3s\"\nbeat_max = \"3s\"\ncooldown = \"1s\"\n".to_owned(),
             personas: own(ids),
             rooms: own(&ROOMS),
             permissions: format!("\"{SERVER_NAME}\" = \"chat\"\n\"@carol:{SERVER_NAME}\" = \"admin\"\n"),
