@@ -1,5 +1,7 @@
 //! The rooms as the bridge knows them right now, folded from events; the store has the same, durably.
 
+mod succession;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
@@ -42,6 +44,8 @@ struct Known {
     /// After how many outages the server last said that the room is not encrypted.
     plain: Option<u64>,
     described: Dates,
+    /// The room that takes its place, by its own word.
+    successor: Option<OwnedRoomId>,
 }
 
 /// When a room was described last.
@@ -75,7 +79,7 @@ impl Directory {
     }
 
     fn put_row(&mut self, config: &Config, row: RoomRow) {
-        let RoomRow { room, alias, name, topic, encrypted, mark: _, seats, out, members } = row;
+        let RoomRow { room, alias, name, topic, encrypted, successor, mark: _, seats, out, members } = row;
         let kind = alias.as_deref().and_then(|alias| kind_of(config, alias));
         if let Some(kind) = kind {
             self.configured.insert(room.clone(), kind.lane(&room));
@@ -85,7 +89,7 @@ impl Directory {
         (known.room.name, known.room.topic) = (name, topic);
         known.room.encrypted = encrypted;
         known.room.members = members.into_iter().collect();
-        known.out = out;
+        (known.out, known.successor) = (out, successor);
         for seat in seats {
             self.seat(&seat);
         }
@@ -110,6 +114,7 @@ impl Directory {
             marked: false,
             plain: None,
             described: Dates::default(),
+            successor: None,
         })
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::BridgeError;
 use super::calls::{Failed, patiently};
 use super::rooms::{self, take_seat};
-use super::shared::{InviteWork, Shared};
+use super::shared::{InviteWork, Poke, Shared};
 use super::translate::{decide_invite, level};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{Lane, PersonaId};
@@ -141,6 +141,11 @@ async fn take(shared: &Arc<Shared>, user: &OwnedUserId, invite: PendingInvite) -
     let PendingInvite { room, sender, is_direct, event } = invite;
     let row = {
         let directory = shared.directory();
+        let awaited = directory.persona(user).and_then(|persona| directory.awaited(&persona.id, &room));
+        if let Some(old) = awaited {
+            shared.poke(Poke::Room(old.clone()));
+            return Ok(());
+        }
         let decision = decide_invite(shared, &directory, &room, &sender, is_direct);
         let persona = directory.persona(user).map(|persona| persona.id.clone());
         persona.zip(decision.lane()).map(|(persona, lane)| SeatRow {

@@ -162,6 +162,7 @@ mod threads;
 mod translate;
 mod turn;
 mod typing;
+mod upgrade;
 mod watched;
 
 pub use halt::Halt;

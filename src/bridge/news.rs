@@ -33,7 +33,8 @@ pub(crate) fn news(
         Lane::Register(register) => Some(register.clone()),
         Lane::Direct(_) => None,
     };
-    let notices = diff(&told, &facts, Around { name: &name, register: &register });
+    let successor = |room: &OwnedRoomId| directory.successor(room).cloned();
+    let notices = diff(&told, &facts, Around { name: &name, register: &register, successor: &successor });
     Ok(News { generation, notices, facts })
 }
 

@@ -8,6 +8,7 @@ use ruma::OwnedRoomId;
 use super::calls::Failed;
 use super::rooms::take_seat;
 use super::shared::Shared;
+use super::upgrade;
 use super::{BridgeError, PersonaConfig};
 use crate::conversation::{Lane, Membership, PersonaId, Room};
 use crate::homeserver::client::{CallError, Identity};
@@ -101,7 +102,17 @@ async fn sit_down(
     identity: &Identity,
     room: &OwnedRoomId,
 ) -> Result<(), Failed> {
-    let configured = shared.directory().configured(room).cloned();
+    if upgrade::is_left_behind(shared, persona, identity, room).await? {
+        return Ok(());
+    }
+    let (configured, is_awaited) = {
+        let directory = shared.directory();
+        (directory.configured(room).cloned(), directory.awaited(persona, room).is_some())
+    };
+    if is_awaited {
+        // She has joined it to follow, and is seated once that is done.
+        return Ok(());
+    }
     let lane = match configured {
         Some(lane) => lane,
         None => {

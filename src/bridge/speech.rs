@@ -225,7 +225,7 @@ pub(crate) struct Spoken {
 /// Turns a reply into frozen says, or names the fault that she is told.
 ///
 /// A room that her mail came from stays a place she may name even when she was put out of it, or it was encrypted,
-/// meanwhile: that is no fault of hers. What she says there is left out.
+/// meanwhile: that is no fault of hers. What she says there is left out, or said in the room that has taken its place.
 pub(crate) fn says(
     shared: &Shared,
     persona: &PersonaConfig,
@@ -243,12 +243,14 @@ pub(crate) fn says(
         Cause { turn: turn.id, hops: hops::of_turn(&batch.deliveries, shared.config.among.max_hops) };
     let cause = turn.id.to_string();
     let (mut says, mut lost, mut words) = (Vec::new(), BTreeSet::new(), Vec::new());
-    for act in &acts {
-        let (Act::Say { room, .. } | Act::React { room, .. }) = act;
-        if closed.contains(room) {
-            lost.insert(room.clone());
+    for act in acts {
+        let (Act::Say { room, .. } | Act::React { room, .. }) = &act;
+        let (room, is_closed) = (room.clone(), closed.contains(room));
+        let act = if is_closed { gone_on(shared, persona, &turn.lane, act) } else { Some(act) };
+        let Some(act) = &act else {
+            lost.insert(room);
             continue;
-        }
+        };
         if let Act::Say { room, text, .. } = act {
             words.push((room.clone(), text.clone()));
         }
@@ -260,6 +262,13 @@ pub(crate) fn says(
     }
     let guard = shared.guarding(&persona.persona.id, turn.id, &batch.deliveries)?;
     Ok(Ok(Spoken { says, lost, words, keeps, guard }))
+}
+
+/// What she says in a room that another one has taken the place of meanwhile, said there; none where nobody would hear it.
+fn gone_on(shared: &Shared, persona: &PersonaConfig, lane: &Lane, act: Act) -> Option<Act> {
+    let Act::Say { room, text, .. } = act else { return None };
+    let room = shared.directory().gone_on(&persona.persona.id, lane, &room)?;
+    Some(Act::Say { room, text, thread: None, newest: None, reply_to: None })
 }
 
 /// What a reply that says nothing keeps, or the fault in it.

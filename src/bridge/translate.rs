@@ -11,6 +11,7 @@ use super::directory::Directory;
 use super::encryption;
 use super::shared::{InviteWork, Poke, Shared};
 use super::steering;
+use super::upgrade;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{
@@ -121,7 +122,14 @@ fn translate_one(
         Content::Member(member) => member_changed(shared, event, member, path, effects),
         Content::Encryption => Ok(encrypted(shared, event)),
         Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
-        Content::Tombstone => Ok(echo(shared, event)),
+        Content::Tombstone(to) => {
+            let mut out = echo(shared, event);
+            if let Some(to) = to.as_ref().filter(|to| **to != event.room) {
+                effects.pokes.insert(Poke::Room(event.room.clone()));
+                out.push(upgrade::announced(shared, &event.room, to));
+            }
+            Ok(out)
+        }
         Content::Described(is) => Ok(described(shared, event, is)),
         Content::Other { .. } => {
             let ours = shared.directory().is_ours(&event.sender);
@@ -261,6 +269,13 @@ fn member_changed(
         // What stands in history may be overtaken: the pass asks the server where she is now.
         return Ok(out);
     }
+    let persona = directory.persona(&member.user).map(|persona| persona.id.clone());
+    if member.membership == Membership::Invite
+        && let Some(old) = persona.as_ref().and_then(|persona| directory.awaited(persona, &event.room))
+    {
+        effects.pokes.insert(Poke::Room(old.clone()));
+        return Ok(out);
+    }
     if member.membership == Membership::Invite && directory.is_ours(&member.user) {
         effects.invites.push(InviteWork {
             user: member.user.clone(),
@@ -269,9 +284,7 @@ fn member_changed(
             is_direct: member.is_direct,
         });
     }
-    let Some(persona) = directory.persona(&member.user).map(|persona| persona.id.clone()) else {
-        return Ok(out);
-    };
+    let Some(persona) = persona else { return Ok(out) };
     match member.membership {
         Membership::Invite => {
             out.extend(invited(shared, &mut directory, event, &persona, member.is_direct));

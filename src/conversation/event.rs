@@ -48,8 +48,8 @@ pub enum Content {
         /// The event taken back.
         redacts: OwnedEventId,
     },
-    /// `m.room.tombstone`.
-    Tombstone,
+    /// `m.room.tombstone`: the room is over; another one may take its place.
+    Tombstone(Option<OwnedRoomId>),
     /// `m.room.name` or `m.room.topic`.
     Described(Described),
     /// Anything else, skipped and counted by its type.

@@ -82,6 +82,8 @@ pub struct Around<'a> {
     pub name: &'a dyn Fn(&UserId) -> Option<String>,
     /// The register in which she hears a room that is not of the lane.
     pub register: &'a dyn Fn(&OwnedRoomId) -> Option<RegisterName>,
+    /// The room that takes the place of one.
+    pub successor: &'a dyn Fn(&OwnedRoomId) -> Option<OwnedRoomId>,
 }
 
 /// What is new, as lines of the bridge. A session that was told nothing yet is told what stands where that matters (open
@@ -133,9 +135,15 @@ fn common(told: Option<&Common>, now: &Common) -> Vec<String> {
 
 fn rooms(before: &Rooms, now: &Rooms, around: Around<'_>) -> Vec<String> {
     let mut lines = Vec::new();
+    let gone: Vec<_> = before.iter().filter(|(room, _)| !now.contains_key(*room)).collect();
+    let next = |room: &OwnedRoomId| (around.successor)(room).filter(|next| now.contains_key(next));
+    let followed: BTreeSet<OwnedRoomId> = gone.iter().filter_map(|(room, _)| next(room)).collect();
     for (room, facts) in now {
         let called = called(room, facts, now);
         match before.get(room) {
+            None if followed.contains(room) => {
+                lines.push(format!("{called} takes the place of the room you were in, which was upgraded"));
+            }
             None => {
                 let topic = topic(facts).map(|topic| format!(", its topic is {topic}")).unwrap_or_default();
                 lines.push(format!("you are in {called} now{topic}"));
@@ -143,7 +151,7 @@ fn rooms(before: &Rooms, now: &Rooms, around: Around<'_>) -> Vec<String> {
             Some(known) => lines.extend(changes(&called, known, facts, around)),
         }
     }
-    for (room, facts) in before.iter().filter(|(room, _)| !now.contains_key(*room)) {
+    for (room, facts) in gone.into_iter().filter(|(room, _)| next(room).is_none()) {
         let called = called(room, facts, before);
         lines.push(match (around.register)(room) {
             Some(register) => {
@@ -244,7 +252,8 @@ mod tests {
     fn lines(told: &Told, now: &Facts) -> Vec<String> {
         let name = |user: &UserId| (user.localpart() == "bob").then(|| "Bob\n# hm".to_owned());
         let register = |id: &OwnedRoomId| (*id == room("moved")).then(|| RegisterName("minds".into()));
-        diff(told, now, Around { name: &name, register: &register })
+        let successor = |id: &OwnedRoomId| (*id == room("old")).then(|| room("new"));
+        diff(told, now, Around { name: &name, register: &register, successor: &successor })
     }
 
     #[track_caller]
@@ -350,6 +359,13 @@ mod tests {
                 "room \"#den:hs.test\" !moved:hs.test belongs to register minds now",
             ],
         );
+    }
+
+    #[test]
+    fn an_upgrade_is_one_line() {
+        let of = |name: &str| Facts { rooms: [(room(name), swarm())].into(), ..facts(swarm()) };
+        let line = "room \"#swarm:hs.test\" takes the place of the room you were in, which was upgraded";
+        check(&of("old"), &of("new"), &[line]);
     }
 
     #[test]

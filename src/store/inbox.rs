@@ -74,6 +74,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::DeliverEdit(..)
             | Effect::Member { .. }
             | Effect::Described { .. }
+            | Effect::Upgraded { .. }
             | Effect::Encrypted(_)
             | Effect::Echo(_)
             | Effect::Seat(_)
@@ -104,6 +105,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::DeliverEdit(persona, edits, delivery) => deliver_edit(tx, &persona, &edits, delivery),
         Effect::Member { room, user, name, joined, at } => rooms::member(tx, &room, &user, name, joined, at),
         Effect::Described { room, is, at } => rooms::describe(tx, &room, is, Some(at)),
+        Effect::Upgraded { room, to } => rooms::succeed(tx, &room, Some(to)),
         Effect::Encrypted(room) => rooms::encrypted(tx, &room),
         Effect::Echo(request) => outbox::echo(tx, &request, event, now),
         Effect::Seat(seat) => rooms::seat(tx, seat, None),

@@ -145,6 +145,21 @@ fn learn(
     Ok(())
 }
 
+/// What a Persona noted in a direct room is of the one that takes its place from now on.
+pub(super) fn carry_over(
+    tx: &mut Tx<'_>,
+    persona: &PersonaId,
+    from: &OwnedRoomId,
+    to: &OwnedRoomId,
+) -> Result<()> {
+    for (place, form) in tx.records::<MemoryForm>(Table::Memories, &key(persona.as_str(), &[]))? {
+        if let Some(carried) = form.carried_over(from, to) {
+            tx.put(Table::Memories, &place, &carried)?;
+        }
+    }
+    Ok(())
+}
+
 /// The events of mail with their rooms; of an edit also what it edits.
 fn sources(mail: &[MailForm]) -> BTreeMap<OwnedEventId, OwnedRoomId> {
     let mut sources = BTreeMap::new();

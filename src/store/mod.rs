@@ -120,6 +120,13 @@ pub enum Effect {
         /// `origin_server_ts` of the change.
         at: Millis,
     },
+    /// A room is over, and another one takes its place.
+    Upgraded {
+        /// The room that is over.
+        room: OwnedRoomId,
+        /// The one that takes its place.
+        to: OwnedRoomId,
+    },
     /// Whom the thread with that root asks from now on.
     Asks(OwnedEventId, BTreeSet<PersonaId>),
     /// The room is encrypted from now on.
@@ -212,6 +219,8 @@ pub struct RoomRow {
     pub topic: Option<String>,
     /// Whether encrypted.
     pub encrypted: bool,
+    /// The room that takes its place, where it is over.
+    pub successor: Option<OwnedRoomId>,
     /// The checked mark: the last event up to which the server's order was read without a gap.
     pub mark: Option<OwnedEventId>,
     /// The seats in it.

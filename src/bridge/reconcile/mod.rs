@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::calls::Failed;
 use super::shared::{Poke, Shared};
-use super::{BridgeError, describe, encryption, invites, seats};
+use super::{BridgeError, describe, encryption, invites, seats, upgrade};
 use crate::homeserver::client::{CallError, CallErrorKind, Mode};
 use room::look;
 use troubles::{Part, Troubles};
@@ -173,6 +173,8 @@ async fn look_at(shared: &Arc<Shared>, room: &OwnedRoomId) -> Result<(), Failed>
         tracing::info!(%room, new, "read back what no transaction brought");
         shared.note_missed();
     }
+    // Last, so that what was said in a room that is over is heard before it is left.
+    upgrade::follow(shared, room).await?;
     learnt.and(described)
 }
 

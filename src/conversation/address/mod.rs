@@ -68,7 +68,7 @@ pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
         Content::Message(message) => hear_message(event, message, room, known),
         Content::Member(_) => Hearing::Nothing("member"),
         Content::Encryption => Hearing::Nothing("encryption"),
-        Content::Tombstone => Hearing::Nothing("tombstone"),
+        Content::Tombstone(_) => Hearing::Nothing("tombstone"),
         Content::Described(_) => Hearing::Nothing("description"),
         Content::Other { .. } => Hearing::Nothing("other"),
     }

@@ -453,7 +453,7 @@ fn state_and_unknown_events_are_nothing_by_name() {
         Member { user: user("alice"), membership: Membership::Join, display_name: None, is_direct: false };
     check(&event("alice", Content::Member(member)), &room, "[member]");
     check(&event("alice", Content::Encryption), &room, "[encryption]");
-    check(&event("alice", Content::Tombstone), &room, "[tombstone]");
+    check(&event("alice", Content::Tombstone(None)), &room, "[tombstone]");
     check(&event("alice", Content::Other { kind: "m.sticker".into() }), &room, "[other]");
 }
 

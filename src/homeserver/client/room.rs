@@ -13,7 +13,7 @@ use ruma::api::client::room::{Visibility, create_room};
 use ruma::api::client::sync::sync_events;
 use ruma::events::StateEventType;
 use ruma::presence::PresenceState;
-use ruma::{OwnedRoomId, OwnedUserId, RoomAliasId, RoomId, UserId};
+use ruma::{OwnedRoomId, OwnedServerName, OwnedUserId, RoomAliasId, RoomId, UserId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,6 +39,18 @@ impl Client {
         let request = join_room_by_id_or_alias::v3::Request::new(alias.to_owned().into());
         let answer: RoomAnswer = self.ask("join_alias", Speaker::As(identity), request).await?;
         Ok(answer.room_id)
+    }
+
+    /// Joins by id a room that other servers may know better.
+    pub async fn join_via(
+        &self,
+        identity: &Identity,
+        room: &RoomId,
+        via: Vec<OwnedServerName>,
+    ) -> Called<()> {
+        let mut request = join_room_by_id_or_alias::v3::Request::new(room.to_owned().into());
+        request.via = via;
+        self.tell("join", Speaker::As(identity), request).await
     }
 
     /// Leaves, or refuses an invite, with a reason.

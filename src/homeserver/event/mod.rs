@@ -10,7 +10,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use ruma::{EventId, OwnedEventId, OwnedUserId, RoomId, UserId};
+use ruma::{EventId, OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 use serde_json::value::RawValue;
 
 use self::fields::{Fields, without_lone_surrogates};
@@ -94,7 +94,7 @@ fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Conte
         "m.room.member" => member(event, fields).map(Content::Member),
         "m.room.redaction" => redacts(event, fields).map(|redacts| Content::Redaction { redacts }),
         "m.room.encryption" => is_room_state(event).then_some(Content::Encryption),
-        "m.room.tombstone" => is_room_state(event).then_some(Content::Tombstone),
+        "m.room.tombstone" => is_room_state(event).then(|| Content::Tombstone(successor(fields))),
         kind @ ("m.room.name" | "m.room.topic") if is_room_state(event) => {
             described(kind, fields).map(Content::Described)
         }
@@ -106,6 +106,24 @@ fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Conte
 /// What the content of such a state event says of its room; none where it is of another type or no JSON object.
 pub fn description(kind: &str, content: &str) -> Option<Described> {
     described(kind, &Fields::read(&without_lone_surrogates(content))?)
+}
+
+/// Which room takes the place of one, by the content of its `m.room.tombstone`.
+pub fn replacement(content: &str) -> Option<OwnedRoomId> {
+    successor(&Fields::read(content)?)
+}
+
+/// Whose place a room takes, by the content of its `m.room.create`.
+pub fn predecessor(content: &str) -> Option<OwnedRoomId> {
+    room_in(&Fields::read(content)?.object("predecessor"), "room_id")
+}
+
+fn successor(fields: &Fields<'_>) -> Option<OwnedRoomId> {
+    room_in(fields, "replacement_room")
+}
+
+fn room_in(fields: &Fields<'_>, key: &str) -> Option<OwnedRoomId> {
+    RoomId::parse(fields.string(key)?).ok()
 }
 
 fn described(kind: &str, content: &Fields<'_>) -> Option<Described> {

@@ -391,9 +391,23 @@ fn encryption_and_tombstone_count_only_as_the_room_s_state() {
     assert_eq!(state("m.room.encryption", megolm.clone(), json!("x")), other("m.room.encryption"));
     assert_eq!(content_of("m.room.encryption", megolm), other("m.room.encryption"));
     let next = json!({"replacement_room": "!next"});
-    assert_eq!(state("m.room.tombstone", next.clone(), json!("")), Content::Tombstone);
-    assert_eq!(state("m.room.tombstone", json!({"replacement_room": 5}), json!("")), Content::Tombstone);
+    let room: OwnedRoomId = "!next".try_into().unwrap();
+    let tombstone = |content: Value| state("m.room.tombstone", content, json!(""));
+    assert_eq!(tombstone(next.clone()), Content::Tombstone(Some(room)));
+    assert_eq!(tombstone(json!({"replacement_room": 5})), Content::Tombstone(None));
+    assert_eq!(tombstone(json!({"replacement_room": "next"})), Content::Tombstone(None));
     assert_eq!(content_of("m.room.tombstone", next), other("m.room.tombstone"));
+}
+
+#[test]
+fn which_room_comes_before_and_after_one_is_read_leniently() {
+    let old: OwnedRoomId = "!old:hs.test".try_into().unwrap();
+    let create = r#"{"room_version":12,"predecessor":{"room_id":"!old:hs.test","event_id":7}}"#;
+    assert_eq!(predecessor(create), Some(old.clone()));
+    assert_eq!(replacement(r#"{"replacement_room":"!old:hs.test","body":7}"#), Some(old));
+    for other in ["{}", "[]", r#"{"predecessor":"!old:hs.test"}"#, r#"{"predecessor":{"room_id":"old"}}"#] {
+        assert_eq!((predecessor(other), replacement(other)), (None, None), "{other}");
+    }
 }
 
 #[test]

@@ -78,6 +78,20 @@ impl From<&Memory> for MemoryForm {
 }
 
 impl MemoryForm {
+    /// The memory as it is where another direct room takes the place of one; none where it is not of that one.
+    pub(in crate::store) fn carried_over(mut self, from: &OwnedRoomId, to: &OwnedRoomId) -> Option<Self> {
+        let is_of_lane = matches!(&self.lane, LaneForm::Direct(room) if room == from);
+        let told_by = self.confided.remove(from);
+        let is_of_room = is_of_lane || told_by.is_some();
+        if is_of_lane {
+            self.lane = LaneForm::Direct(to.clone());
+        }
+        if let Some(told_by) = told_by {
+            self.confided.entry(to.clone()).or_default().extend(told_by);
+        }
+        is_of_room.then_some(self)
+    }
+
     /// The memory of this number.
     pub(in crate::store) fn memory(self, number: MemoryNumber) -> Memory {
         let kept = Kept {
@@ -164,5 +178,53 @@ impl From<SeenForm> for Seen {
         let memories = form.memories.into_iter().map(MemoryNumber).collect();
         let people = form.met.into_iter().map(|(lane, people)| (lane.into(), people)).collect();
         Self { generation: form.generation, memories, people, earlier: form.earlier }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ruma::{room_id, user_id};
+
+    use super::*;
+
+    fn form(lane: LaneForm, confided: &[(&str, &str)]) -> MemoryForm {
+        let confided = confided
+            .iter()
+            .map(|(room, user)| ((*room).try_into().unwrap(), BTreeSet::from([(*user).try_into().unwrap()])));
+        MemoryForm {
+            text: "a cat".into(),
+            people: BTreeSet::new(),
+            topics: BTreeSet::new(),
+            salience: 50,
+            task: None,
+            lane,
+            confided: confided.collect(),
+            events: BTreeSet::new(),
+            at: 1,
+            generation: 1,
+            uses: 0,
+            used: 1,
+        }
+    }
+
+    #[test]
+    fn what_is_of_a_direct_room_is_of_the_next_wherever_it_was_worded_and_nothing_else_is() {
+        let (old, new) = (room_id!("!old").to_owned(), room_id!("!new").to_owned());
+        let carried = |form: MemoryForm| {
+            let memory = form.carried_over(&old, &new)?.memory(MemoryNumber(1));
+            Some((memory.origin.lane, memory.origin.confided))
+        };
+        let direct = |room: &OwnedRoomId| LaneForm::Direct(room.clone());
+        let swarm = LaneForm::Register("swarm".into());
+        let told = |users: &[&OwnedUserId]| {
+            BTreeMap::from([(new.clone(), users.iter().map(|user| (*user).clone()).collect::<BTreeSet<_>>())])
+        };
+        let (alice, bob) = (user_id!("@alice:x").to_owned(), user_id!("@bob:x").to_owned());
+        let of_lane = carried(form(direct(&old), &[("!old", "@alice:x")]));
+        assert_eq!(of_lane, Some((direct(&new).into(), told(&[&alice]))));
+        let elsewhere = carried(form(swarm.clone(), &[("!old", "@alice:x"), ("!new", "@bob:x")]));
+        assert_eq!(elsewhere, Some((swarm.clone().into(), told(&[&alice, &bob]))));
+        assert_eq!(carried(form(swarm, &[("!other", "@alice:x")])), None);
+        assert_eq!(carried(form(direct(&new), &[])), None);
     }
 }

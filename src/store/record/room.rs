@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ruma::OwnedEventId;
+use ruma::{OwnedEventId, OwnedRoomId};
 use serde::{Deserialize, Serialize};
 
 use super::mail::LaneForm;
@@ -22,6 +22,9 @@ pub(in crate::store) struct RoomForm {
     pub(in crate::store) name: TextForm,
     #[serde(default, skip_serializing_if = "TextForm::is_unknown")]
     pub(in crate::store) topic: TextForm,
+    /// The room that takes its place, where it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) successor: Option<OwnedRoomId>,
 }
 
 /// What people wrote of a room last, and when.

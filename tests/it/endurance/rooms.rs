@@ -57,7 +57,8 @@ async fn first_messages(kind: Kind, test: &str) {
     }
 }
 
-/// She is kicked, or the room is replaced, while the homeserver has her words in hand.
+/// She is kicked, or the room is replaced, while the homeserver has her words in hand; she goes on in the next one once she is
+/// invited there.
 async fn lost_rooms(kind: Kind, test: &str) {
     let Some(server) = servers::server(kind, test).await else { return };
     let mut alice = User::register(&server, "alice").await;
@@ -92,11 +93,17 @@ async fn lost_rooms(kind: Kind, test: &str) {
     let room = alice.join(&alias("swarm")).await;
     alice.say(&room, &format!("{}, {}?", name("eir"), word(3))).await;
     all_answered_once(&mut alice, &room, &eir).await;
-    for (room, membership) in [(&left, "leave"), (&upgraded, "join")] {
+    alice.invite(&replacement, &eir).await;
+    alice.event("her join", |event| event.room == replacement && event.is_join_of(&eir)).await;
+    alice.say(&replacement, &format!("{}, {}?", name("eir"), word(4))).await;
+    all_answered_once(&mut alice, &replacement, &eir).await;
+    let is_leave = |event: &Seen| event.key == eir && event.content["membership"] == "leave";
+    alice.event("her leave", |event| event.room == upgraded && is_leave(event)).await;
+    for room in [&left, &upgraded] {
         let timeline = alice.timeline(room).await;
         assert!(!timeline.iter().any(|event| event.is_message_of(&eir)), "{timeline:#?}");
         let mut hers = timeline.iter().filter(|event| event.kind == "m.room.member" && event.key == eir);
-        assert_eq!(hers.next_back().unwrap().content["membership"], membership, "{timeline:#?}");
+        assert_eq!(hers.next_back().unwrap().content["membership"], "leave", "{timeline:#?}");
     }
 }
 

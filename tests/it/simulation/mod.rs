@@ -42,5 +42,6 @@ mod together;
 mod told;
 mod trims;
 mod turns;
+mod upgrades;
 mod week;
 mod world;

@@ -104,9 +104,11 @@ impl Reference {
             Effect::Seat(seat) => self.seat(seat),
             Effect::Unseat { persona, user, room } => drop(self.unseat(persona, user, room)),
             Effect::Once { key, says } => drop(self.say_once(key, says)),
-            Effect::Ask(_) | Effect::Asks(..) | Effect::Described { .. } | Effect::Steer { .. } => {
-                unreachable!("none is drawn")
-            }
+            Effect::Ask(_)
+            | Effect::Asks(..)
+            | Effect::Described { .. }
+            | Effect::Steer { .. }
+            | Effect::Upgraded { .. } => unreachable!("none is drawn"),
         }
     }
 

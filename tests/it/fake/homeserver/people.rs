@@ -165,13 +165,28 @@ impl TestUser {
         self.set_state(room, "m.room.encryption", "", json!({ "algorithm": "m.megolm.v1.aes-sha2" }))
     }
 
-    /// Upgrades the room: the new one, to which nobody is invited.
+    /// Upgrades the room: the new one, which only invited people may join, and nobody is.
     pub(crate) fn upgrade(&self, room: &str) -> String {
-        let replacement = self.create_room("upgraded");
-        let content = json!({ "body": "This room has been replaced", "replacement_room": replacement });
+        self.upgrade_to(room, false)
+    }
+
+    /// Upgrades the room: the new one, to which nobody is invited.
+    pub(crate) fn upgrade_to(&self, room: &str, public: bool) -> String {
+        let next = self.replacement(room, public, false);
+        self.bury(room, &next);
+        next
+    }
+
+    /// Makes a room that says of itself that it takes the place of another.
+    pub(crate) fn replacement(&self, room: &str, public: bool, encrypted: bool) -> String {
+        self.make(NewRoom { public, encrypted, predecessor: Some(room.to_owned()), ..NewRoom::default() })
+    }
+
+    /// Says of a room that it is over and that another takes its place.
+    pub(crate) fn bury(&self, room: &str, next: &str) {
+        let content = json!({ "body": "This room has been replaced", "replacement_room": next });
         self.set_state(room, "m.room.tombstone", "", content);
         self.act(|state| state.rooms.get_mut(room).expect("it took the tombstone").tombstoned = true);
-        replacement
     }
 
     /// Changes her display name in every room she is in.

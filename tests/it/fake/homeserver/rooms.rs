@@ -16,6 +16,7 @@ pub(super) struct NewRoom {
     pub(super) public: bool,
     pub(super) direct: bool,
     pub(super) encrypted: bool,
+    pub(super) predecessor: Option<String>,
     pub(super) invite: Vec<String>,
 }
 
@@ -30,6 +31,7 @@ impl NewRoom {
             public: body["preset"] == "public_chat",
             direct: body["is_direct"] == true,
             encrypted: false,
+            predecessor: None,
             invite: invite.filter_map(|user| user.as_str().map(str::to_owned)).collect(),
         }
     }
@@ -78,7 +80,11 @@ impl State {
             state: BTreeMap::new(),
         };
         self.rooms.insert(id.clone(), room);
-        self.put_state(&id, creator, "m.room.create", json!({ "room_version": "12" }));
+        let mut create = json!({ "room_version": "12" });
+        if let Some(old) = new.predecessor {
+            create["predecessor"] = json!({ "room_id": old });
+        }
+        self.put_state(&id, creator, "m.room.create", create);
         self.put_member(&id, creator, creator, "join", json!({}));
         self.put_state(&id, creator, "m.room.power_levels", json!({ "events_default": 0 }));
         let rule = if new.public { "public" } else { "invite" };
