@@ -95,7 +95,8 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
                 Voice::Persona(_) | Voice::Machine => (false, false),
                 Voice::Person => {
                     let is_to_her = is_asked || by_itself;
-                    (is_to_her, wakes(seat.heed.wakes, is_to_her, is_passing))
+                    let is_steered = names_as_admin(event, message, persona, known);
+                    (is_to_her, is_steered || wakes(seat.heed.wakes, is_to_her, is_passing))
                 }
             };
             let delivery = message_delivery(event, message, room, &seat.lane, known);
@@ -189,7 +190,9 @@ pub fn asks(event: &Event, room: &Room, known: Known<'_>) -> Option<(OwnedEventI
 fn called(event: &Event, message: &Message, room: &Room, known: Known<'_>) -> Option<BTreeSet<PersonaId>> {
     let of_register = seated(room, known.personas).filter(|(_, seat)| matches!(seat.lane, Lane::Register(_)));
     let asked: BTreeSet<PersonaId> = of_register
-        .filter(|(persona, seat)| addresses(message, persona, seat, known))
+        .filter(|(persona, seat)| {
+            addresses(message, persona, seat, known) || names_as_admin(event, message, persona, known)
+        })
         .map(|(persona, _)| persona.id.clone())
         .collect();
     let answers_another = message.reply_to.is_some() && known.answers != Some(&*event.sender);
@@ -221,6 +224,12 @@ fn addresses(message: &Message, persona: &Persona, seat: &Seat, known: Known<'_>
         || known.answers == Some(&*persona.user)
         || (seat.heed.room_mention && message.mentions_room)
         || (seat.heed.names_address && names::named(&message.text, persona))
+}
+
+/// Whether an admin calls her by what operators call her: that is heard whatever the register says.
+fn names_as_admin(event: &Event, message: &Message, persona: &Persona, known: Known<'_>) -> bool {
+    let is_admin = known.permissions.level(&event.sender) == Level::Admin;
+    is_admin && voice(event, message, known) == Voice::Person && names::named_or_known(&message.text, persona)
 }
 
 fn wakes(wakes: Wakes, addressed: bool, is_passing: bool) -> bool {

@@ -7,11 +7,21 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::conversation::room::Persona;
 
 /// Whether the Persona's name stands in the text as a whole word, whatever the case.
+pub(super) fn named(text: &str, persona: &Persona) -> bool {
+    stands(text, &persona.name, persona)
+}
+
+/// Whether the Persona's name, or the id that operators know her by, stands in the text so.
+pub(super) fn named_or_known(text: &str, persona: &Persona) -> bool {
+    named(text, persona) || [&*persona.id.0, persona.user.as_str()].iter().any(|id| stands(text, id, persona))
+}
+
+/// Whether what a Persona is called stands in the text as a whole word, whatever the case.
 ///
 /// Borders are those of Unicode's word segmentation, and beside apostrophes, colons and markup underscores (`Eir's`,
 /// `Eir:look`, `_Eir_`). Inside of a Matrix id the name counts only where the id is her own.
-pub(super) fn named(text: &str, persona: &Persona) -> bool {
-    let name = folded_name(&persona.name);
+fn stands(text: &str, name: &str, persona: &Persona) -> bool {
+    let name = folded_name(name);
     let Some(first) = name.first() else { return false };
     // Most texts name nobody: their words are told apart only where the letters stand in them.
     let borders = LazyCell::new(|| -> Vec<usize> {
@@ -192,6 +202,18 @@ mod tests {
         check("Eir", "see #eir:hs.test", false);
         check("Eir", "ask @eir:hs.test please", true);
         check("Eir", "ask @eir:elsewhere.test, Eir", true);
+    }
+
+    #[test]
+    fn operators_know_her_by_her_ids_too() {
+        let mother = Persona { id: PersonaId("mn".into()), ..persona("Mother Night") };
+        for text in ["mother night, hi", "MN: look", "ask mn.", "is @eir:hs.test up?"] {
+            assert!(named_or_known(text, &mother), "{text}");
+        }
+        for text in ["", "mns", "m n", "ask @mn:elsewhere.test", "@eir:hs.test.org", "eir"] {
+            assert!(!named_or_known(text, &mother), "{text}");
+        }
+        assert!(!named("mn", &mother), "that is for operators");
     }
 
     #[test]

@@ -580,3 +580,24 @@ fn a_bot_is_heard_and_calls_upon_nobody() {
     assert_eq!(asks(&say("hook-ci", "Eir, hi"), &room(&register(), true), world.known()), None);
     assert_eq!(to_eir(&say("alice", "Eir, it is green"), &register(), heed), "!*");
 }
+
+#[test]
+fn an_admin_who_names_her_addresses_and_wakes_her_whatever_the_register_says() {
+    let heed = Heed { names_address: false, wakes: Wakes::Nobody, ..Heed::default() };
+    let heard = |event: &Event, lane: &Lane| to_eir(event, lane, heed);
+    for text in ["Eir, hi", "so, EIR?", "ask @p_eir:hs.test"] {
+        assert_eq!(heard(&say("root", text), &register()), "!*", "{text}");
+        assert_eq!(heard(&say("root", text), &direct()), "!*", "{text}");
+        assert_eq!(heard(&say("alice", text), &register()), "", "{text}");
+    }
+    assert_eq!(heard(&say("root", "their weather"), &register()), "");
+    let notice = event("root", Content::Message(Message { kind: MessageKind::Notice, ..message("Eir, hi") }));
+    assert_eq!(heard(&notice, &register()), "");
+    let mut world = World::default();
+    world.permissions.0.extend(["@hook-1:hs.test", "@p_rune:hs.test"].map(|who| (who.into(), Level::Admin)));
+    for who in ["hook-1", "p_rune"] {
+        let hearing = world.hear(&say(who, "Eir, hi"), &room(&register(), false));
+        assert_eq!(summary(&hearing), if who == "hook-1" { "eir rune" } else { "eir" }, "no machine does");
+    }
+    check(&say("root", "rune?"), &room(&register(), false), "eir rune!");
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use persona_bridge::conversation::{RegisterName, Wakes};
+use persona_bridge::conversation::{Level, RegisterName, Wakes};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::{Ending, Heart};
 use serde_json::{Value, json};
@@ -153,6 +153,25 @@ fn a_room_where_nothing_wakes_is_heard_at_the_beat() {
         stage.pass(16 * MINUTE).await;
         assert_eq!(thoughts(stage), [1, 1]);
     });
+}
+
+#[test]
+fn an_admin_who_names_her_wakes_her_off_the_beat_whatever_the_register_says() {
+    let mut world = world();
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    let heed = &mut world.config.registers.get_mut(&RegisterName("swarm".into())).unwrap().heed;
+    (heed.wakes, heed.names_address) = (Wakes::Nobody, false);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().say(&swarm, "Eir, hello");
+        stage.alice().say(&swarm, "their weather");
+        stage.pass(MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 0]);
+        stage.alice().say(&swarm, "what does eir think?");
+        stage.pass(MINUTE).await;
+        assert_eq!(thoughts(stage), [1, 0]);
+    });
+    counts(&[world.words("eir")], &[("(to you): what does eir think?", 1), ("(to you)", 1)]);
 }
 
 #[test]
