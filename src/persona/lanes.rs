@@ -18,17 +18,19 @@ pub struct Mail<'a> {
     pub sender: &'a OwnedUserId,
     /// Whether it wakes her.
     pub wakes: bool,
-    /// Whether it is worth a turn at a beat.
+    /// Whether it is worth a turn at a beat, if it has not come too far.
     pub unheard: bool,
+    /// How far a Persona's line is from the last word of a person; none where no Persona said it.
+    pub hops: Option<u32>,
     /// When it was heard.
     pub heard: Millis,
 }
 
 /// One row for each lane with mail, in lane order; in it one for each room with mail that wakes her, in room order.
-pub fn lane_mail<'a>(waiting: impl IntoIterator<Item = Mail<'a>>) -> Vec<LaneMail> {
+pub fn lane_mail<'a>(waiting: impl IntoIterator<Item = Mail<'a>>, max_hops: u32) -> Vec<LaneMail> {
     let mut lanes = Lanes::default();
     waiting.into_iter().for_each(|mail| lanes.add(mail));
-    lanes.rows(|_| true)
+    lanes.rows(max_hops, |_| true)
 }
 
 /// What [`lane_mail`] tells of mail that is added bit by bit.
@@ -48,11 +50,12 @@ impl Lanes {
         }
     }
 
-    /// The rows, made of the mail of rooms that are ready.
-    pub fn rows(&self, ready: impl Fn(&OwnedRoomId) -> bool) -> Vec<LaneMail> {
+    /// The rows, made of the mail of rooms that are ready. A Persona's line that has come so far is no cause for a turn at a
+    /// beat: else Personas who are left alone would talk on at it for ever.
+    pub fn rows(&self, max_hops: u32, ready: impl Fn(&OwnedRoomId) -> bool) -> Vec<LaneMail> {
         self.0
             .iter()
-            .filter_map(|(lane, rooms)| row(lane, rooms.iter().filter(|(room, _)| ready(room))))
+            .filter_map(|(lane, rooms)| row(lane, rooms.iter().filter(|(room, _)| ready(room)), max_hops))
             .collect()
     }
 }
@@ -62,7 +65,8 @@ impl Lanes {
 struct Times {
     oldest: Millis,
     newest: Millis,
-    unheard: Option<Millis>,
+    /// The oldest that is worth a turn at a beat, by its hops.
+    unheard: BTreeMap<Option<u32>, Millis>,
     first: Option<Millis>,
     senders: BTreeSet<OwnedUserId>,
 }
@@ -72,7 +76,7 @@ impl Times {
         let mut times = Self {
             oldest: mail.heard,
             newest: mail.heard,
-            unheard: None,
+            unheard: BTreeMap::new(),
             first: None,
             senders: BTreeSet::new(),
         };
@@ -84,7 +88,8 @@ impl Times {
         self.oldest = self.oldest.min(mail.heard);
         self.newest = self.newest.max(mail.heard);
         if mail.unheard {
-            self.unheard = Some(self.unheard.map_or(mail.heard, |unheard| unheard.min(mail.heard)));
+            let oldest = self.unheard.entry(mail.hops).or_insert(mail.heard);
+            *oldest = mail.heard.min(*oldest);
         }
         if mail.wakes {
             self.first = Some(self.first.map_or(mail.heard, |first| first.min(mail.heard)));
@@ -93,12 +98,22 @@ impl Times {
             }
         }
     }
+
+    /// The oldest that is worth a turn at a beat.
+    fn cause(&self, max_hops: u32) -> Option<Millis> {
+        let near = self.unheard.iter().filter(|(hops, _)| hops.is_none_or(|hops| hops < max_hops));
+        near.map(|(_, heard)| *heard).min()
+    }
 }
 
-fn row<'a>(lane: &Lane, rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)>) -> Option<LaneMail> {
+fn row<'a>(
+    lane: &Lane,
+    rooms: impl Iterator<Item = (&'a OwnedRoomId, &'a Times)>,
+    max_hops: u32,
+) -> Option<LaneMail> {
     let rooms: Vec<_> = rooms.collect();
     let oldest = rooms.iter().map(|(_, times)| times.oldest).min()?;
-    let unheard = rooms.iter().filter_map(|(_, times)| times.unheard).min();
+    let unheard = rooms.iter().filter_map(|(_, times)| times.cause(max_hops)).min();
     let waking = rooms.into_iter().filter_map(|(room, times)| {
         let first = times.first?;
         let (newest, senders) = (times.newest, times.senders.clone());
@@ -126,16 +141,18 @@ mod tests {
             sender: &alice,
             wakes,
             unheard: heard > 1,
+            hops: None,
             heard: Millis(heard),
         };
-        let rows = lane_mail([
+        let waiting = [
             mail(&swarm, &a, false, 1),
             mail(&swarm, &a, true, 5),
             mail(&swarm, &a, true, 7),
             mail(&swarm, &a, false, 9),
             mail(&swarm, &b, false, 3),
             mail(&direct, &b, true, 4),
-        ]);
+        ];
+        let rows = lane_mail(waiting, 0);
         let room = |room: &OwnedRoomId, first, newest| RoomMail {
             room: room.clone(),
             first: Millis(first),
@@ -161,7 +178,33 @@ mod tests {
                 },
             ]
         );
-        assert!(lane_mail([]).is_empty());
+        assert!(lane_mail([], 3).is_empty());
+    }
+
+    #[test]
+    fn a_line_of_a_persona_that_has_come_too_far_is_no_cause_and_hides_none() {
+        let swarm = Lane::Register(RegisterName("swarm".into()));
+        let (room, sender) = (room_id!("!a:hs.test").to_owned(), owned_user_id!("@p_eir:hs.test"));
+        let mail = |(hops, heard)| Mail {
+            lane: &swarm,
+            room: &room,
+            sender: &sender,
+            wakes: false,
+            unheard: true,
+            hops,
+            heard: Millis(heard),
+        };
+        let cause = |max_hops, lines: &[(Option<u32>, u64)]| {
+            let rows = lane_mail(lines.iter().copied().map(mail), max_hops);
+            assert_eq!(rows[0].oldest, Millis(1), "it still comes along");
+            rows[0].unheard.map(|since| since.0)
+        };
+        assert_eq!(cause(3, &[(Some(3), 1)]), None);
+        assert_eq!(cause(3, &[(Some(u32::MAX), 1)]), None);
+        assert_eq!(cause(3, &[(Some(2), 1)]), Some(1));
+        assert_eq!(cause(0, &[(Some(0), 1)]), None);
+        assert_eq!(cause(0, &[(None, 1)]), Some(1), "people are always heard");
+        assert_eq!(cause(3, &[(Some(4), 1), (Some(2), 7), (None, 5), (Some(3), 2)]), Some(5));
     }
 
     #[test]
@@ -172,10 +215,18 @@ mod tests {
         let mut lanes = Lanes::default();
         for (room, heard) in [(&a, 1), (&b, 2)] {
             let sender = &alice;
-            lanes.add(Mail { lane: &swarm, room, sender, wakes: true, unheard: true, heard: Millis(heard) });
+            lanes.add(Mail {
+                lane: &swarm,
+                room,
+                sender,
+                wakes: true,
+                unheard: true,
+                hops: None,
+                heard: Millis(heard),
+            });
         }
-        let rows = lanes.rows(|room| *room == b);
+        let rows = lanes.rows(3, |room| *room == b);
         assert_eq!((rows.len(), rows[0].oldest, rows[0].waking.len()), (1, Millis(2), 1));
-        assert!(lanes.rows(|_| false).is_empty());
+        assert!(lanes.rows(3, |_| false).is_empty());
     }
 }

@@ -204,9 +204,14 @@ impl Store {
     pub fn waiting(&self, persona: &PersonaId) -> Result<Vec<Waiting>> {
         Ok(self.index().waiting(persona))
     }
-    /// The lanes of that mail, as far as its rooms are ready; kept up to date as mail comes, however much waits.
-    pub fn lanes(&self, persona: &PersonaId, ready: impl Fn(&OwnedRoomId) -> bool) -> Result<Vec<LaneMail>> {
-        Ok(self.index().lanes(persona, ready))
+    /// The lanes of that mail, as far as its rooms are ready, where a Persona's line that has come so far is no cause; kept up to date as mail comes, however much waits.
+    pub fn lanes(
+        &self,
+        persona: &PersonaId,
+        max_hops: u32,
+        ready: impl Fn(&OwnedRoomId) -> bool,
+    ) -> Result<Vec<LaneMail>> {
+        Ok(self.index().lanes(persona, max_hops, ready))
     }
     /// Which of these numbers are mail that is to be shown in whole.
     pub fn whole(&self, persona: &PersonaId, seqs: &[u64]) -> Result<BTreeSet<u64>> {

@@ -129,6 +129,7 @@ impl Change {
                 sender: mail.sender,
                 wakes: mail.wakes.unwrap_or(mail.addressed) && can_wake,
                 unheard: !matches!(mail.kind, KindForm::Redaction(_)),
+                hops: mail.hops,
                 whole: mail.whole,
                 heard: Millis(mail.heard),
             })
@@ -206,8 +207,8 @@ impl Pile {
 }
 
 fn mail(head: &Waiting) -> Mail<'_> {
-    let Waiting { lane, room, sender, wakes, unheard, heard, .. } = head;
-    Mail { lane, room, sender, wakes: *wakes, unheard: *unheard, heard: *heard }
+    let Waiting { lane, room, sender, wakes, unheard, hops, heard, .. } = head;
+    Mail { lane, room, sender, wakes: *wakes, unheard: *unheard, hops: *hops, heard: *heard }
 }
 
 /// The index.
@@ -307,8 +308,13 @@ impl Index {
     }
 
     /// The lanes of that mail.
-    pub(super) fn lanes(&self, persona: &PersonaId, ready: impl Fn(&OwnedRoomId) -> bool) -> Vec<LaneMail> {
-        self.personas.get(persona).map(|pile| pile.lanes.rows(ready)).unwrap_or_default()
+    pub(super) fn lanes(
+        &self,
+        persona: &PersonaId,
+        max_hops: u32,
+        ready: impl Fn(&OwnedRoomId) -> bool,
+    ) -> Vec<LaneMail> {
+        self.personas.get(persona).map(|pile| pile.lanes.rows(max_hops, ready)).unwrap_or_default()
     }
 
     /// The mail that was withdrawn and whose row is still there.

@@ -246,6 +246,8 @@ pub struct Waiting {
     pub wakes: bool,
     /// Whether it is worth a turn at a beat: all but redactions.
     pub unheard: bool,
+    /// How far a Persona's line is from the last word of a person; none where no Persona said it.
+    pub hops: Option<u32>,
     /// Whether she was shown a part of it and asked for the whole.
     pub whole: bool,
     /// When it was heard.

@@ -404,10 +404,12 @@ impl World {
             room: &head.room,
             sender: &head.sender,
             unheard: head.unheard,
+            hops: head.hops,
             wakes: head.wakes,
             heard: head.heard,
         });
-        assert_eq!(store.lanes(persona, |_| true).unwrap(), lane_mail(mail), "{persona} after {verb:?}");
+        let lanes = store.lanes(persona, 3, |_| true).unwrap();
+        assert_eq!(lanes, lane_mail(mail, 3), "{persona} after {verb:?}");
         let waiting: Vec<u64> = heads.into_iter().map(|head| head.seq).collect();
         assert_eq!(waiting, pile.waiting(), "{persona} after {verb:?}");
         let standing = store.standing(persona).unwrap();

@@ -225,7 +225,7 @@ impl Shared {
         let held = self.held_in(persona);
         let mut lanes = {
             let directory = self.directory();
-            self.store.lanes(persona, |room| {
+            self.store.lanes(persona, self.config.among.max_hops, |room| {
                 !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
             })?
         };

@@ -213,6 +213,8 @@ pub(in crate::store) struct HeadForm {
     #[serde(default)]
     pub(in crate::store) wakes: Option<bool>,
     #[serde(default)]
+    pub(in crate::store) hops: Option<u32>,
+    #[serde(default)]
     pub(in crate::store) whole: bool,
     pub(in crate::store) heard: u64,
 }
@@ -226,6 +228,7 @@ impl From<&MailForm> for HeadForm {
             kind: mail.kind.clone(),
             addressed: mail.addressed,
             wakes: mail.wakes,
+            hops: mail.hops,
             whole: mail.whole,
             heard: mail.heard,
         }

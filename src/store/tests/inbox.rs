@@ -14,7 +14,17 @@ fn mail_is_numbered_for_each_persona() {
         let (lane, room, sender) = (lane(), room("swarm"), mail("b", "two").sender);
         assert_eq!(
             head,
-            Waiting { seq: 1, lane, room, sender, wakes: true, unheard: true, whole: false, heard: NOW }
+            Waiting {
+                seq: 1,
+                lane,
+                room,
+                sender,
+                wakes: true,
+                unheard: true,
+                hops: None,
+                whole: false,
+                heard: NOW
+            }
         );
         assert_eq!(store.number_of(&eir(), &event("b")).unwrap(), Some(2));
         assert_eq!(store.number_of(&bil, &event("a")).unwrap(), None);

@@ -70,6 +70,30 @@ fn two_who_always_answer_each_other_stop_at_max_hops() {
     assert!(eir.contains("(to you; persona): Eir, and then?"), "{eir}");
 }
 
+/// A beat of the shipped config.
+const BEAT: u64 = 30 * 60_000;
+
+#[test]
+fn two_who_are_left_alone_fall_silent_and_no_beat_asks_them_again() {
+    for personas_wake in [true, false] {
+        let mut world = world();
+        world.config.registers.values_mut().for_each(|register| register.heed.personas_wake = personas_wake);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.alice().say(&swarm, "Eir, begin");
+            stage.pass(4 * BEAT).await;
+            assert_eq!(hops(&stage.home), [0, 1, 2, 3], "{personas_wake}");
+            stage.pass(10 * BEAT).await;
+            assert_eq!(hops(&stage.home), [0, 1, 2, 3], "{personas_wake}");
+            stage.bob().say(&swarm, "what a day");
+            stage.pass(15 * BEAT).await;
+        });
+        let said = hops(&world.home);
+        assert_eq!(said.len(), if personas_wake { 7 } else { 6 }, "{said:?}");
+        counts(&[world.words("eir")], &[("Eir, and then?", 3)]);
+    }
+}
+
 #[test]
 fn max_hops_and_the_register_say_whether_personas_wake_each_other_at_all() {
     let mut short = world();
