@@ -9,7 +9,7 @@ use super::shared::Shared;
 use super::speech::label;
 use super::{BridgeError, PersonaConfig};
 use crate::conversation::notices::{Around, Common, Facts, MOST_PEOPLE, News, RoomFacts, Rooms, diff};
-use crate::conversation::{Lane, Millis, Room};
+use crate::conversation::{Lane, Millis, Room, reactions};
 use crate::persona::budget::day_number;
 
 /// What is new in a lane to a session, as of a time.
@@ -22,6 +22,7 @@ pub(crate) fn news(
 ) -> Result<News, BridgeError> {
     let id = &persona.persona.id;
     let told = shared.store.told(id, lane, generation)?;
+    let reactions = shared.store.reactions(id, lane)?;
     let campaigns = shared.store.campaigns()?.into_iter();
     let campaigns = campaigns.map(|open| (open.slug().to_string(), open.title().to_owned())).collect();
     let spent = shared.config.budget.quarters(shared.spend().today(id, now));
@@ -34,8 +35,9 @@ pub(crate) fn news(
         Lane::Direct(_) => None,
     };
     let successor = |room: &OwnedRoomId| directory.successor(room).cloned();
-    let notices = diff(&told, &facts, Around { name: &name, register: &register, successor: &successor });
-    Ok(News { generation, notices, facts })
+    let mut notices = diff(&told, &facts, Around { name: &name, register: &register, successor: &successor });
+    notices.extend(reactions::line(&reactions));
+    Ok(News { generation, notices, facts, reactions: reactions.share })
 }
 
 fn rooms(directory: &Directory, persona: &PersonaConfig, lane: &Lane) -> Rooms {

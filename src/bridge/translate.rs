@@ -15,10 +15,13 @@ use super::upgrade;
 use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
 use crate::conversation::invite::{self, Decision};
 use crate::conversation::{
-    Content, Delivery, Described, Event, Level, Member, Membership, Message, PersonaId, Room,
+    Content, Delivery, Described, Event, Lane, Level, Member, Membership, Message, PersonaId, Room,
 };
 use crate::conversation::{about_me, command};
-use crate::store::{Arrival, Effect, SeatRow, StartLine};
+use crate::store::{Arrival, Effect, Reacted, SeatRow, StartLine};
+
+/// Why what is no message is not heard, as a counter's label.
+const OTHER_TYPE: &str = "of another type";
 
 /// How events came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +124,9 @@ fn translate_one(
     match &event.content {
         Content::Member(member) => member_changed(shared, event, member, path, effects),
         Content::Encryption => Ok(encrypted(shared, event)),
-        Content::Message(_) | Content::Redaction { .. } => said(shared, event, path, effects),
+        Content::Message(_) | Content::Redaction { .. } | Content::Reaction { .. } => {
+            said(shared, event, path, effects)
+        }
         Content::Tombstone(to) => {
             let mut out = echo(shared, event);
             if let Some(to) = to.as_ref().filter(|to| **to != event.room) {
@@ -133,7 +138,7 @@ fn translate_one(
         Content::Described(is) => Ok(described(shared, event, is)),
         Content::Other { .. } => {
             let ours = shared.directory().is_ours(&event.sender);
-            shared.tally.unheard("of another type", u64::from(!ours));
+            shared.tally.unheard(OTHER_TYPE, u64::from(!ours));
             Ok(echo(shared, event))
         }
     }
@@ -174,6 +179,7 @@ fn said(
     }
     let answers = answered_user(shared, event)?;
     let asked = asked_in_thread(shared, event)?;
+    let is_to_us = reacts_to_us(shared, event)?;
     let mut directory = shared.directory();
     let Some(room) = directory.room(&event.room) else { return Ok(out) };
     let known = Known {
@@ -205,6 +211,12 @@ fn said(
             effects.woken.hearers.extend(room.seats.keys().cloned());
             out.push(Effect::Redact { redacts, notice });
         }
+        Hearing::Reaction(mut seats) => {
+            seats.retain(|(persona, _)| is_hers(persona));
+            let counts = !is_to_us && !directory.is_ours(&event.sender);
+            shared.tally.unheard(OTHER_TYPE, u64::from(counts));
+            out.extend(reacted(event, seats).map(Effect::React));
+        }
         Hearing::Nothing(why) => {
             tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
             shared.tally.unheard(why, u64::from(why != OWN));
@@ -216,6 +228,18 @@ fn said(
         out.push(Effect::Asks(root, personas));
     }
     Ok(out)
+}
+
+/// Whether an event is a reaction to what one of us said, as far as that is known yet.
+fn reacts_to_us(shared: &Shared, event: &Event) -> Result<bool, BridgeError> {
+    let Content::Reaction { to, .. } = &event.content else { return Ok(false) };
+    Ok(shared.store.sent_by(to)?.is_some())
+}
+
+/// A reaction for those who sit in its room.
+fn reacted(event: &Event, seats: Vec<(PersonaId, Lane)>) -> Option<Reacted> {
+    let Content::Reaction { to, key } = &event.content else { return None };
+    Some(Reacted { room: event.room.clone(), to: to.clone(), key: key.clone(), seats })
 }
 
 /// Whose loops are to look: the hearers', and all of the room where a person's word may let others go on who were held there.

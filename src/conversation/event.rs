@@ -48,6 +48,13 @@ pub enum Content {
         /// The event taken back.
         redacts: OwnedEventId,
     },
+    /// `m.reaction` that annotates an event.
+    Reaction {
+        /// To which event.
+        to: OwnedEventId,
+        /// What stands in it, mostly an emoji.
+        key: String,
+    },
     /// `m.room.tombstone`: the room is over; another one may take its place.
     Tombstone(Option<OwnedRoomId>),
     /// `m.room.name` or `m.room.topic`.

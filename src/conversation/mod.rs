@@ -16,6 +16,7 @@ pub mod notices;
 pub mod past;
 pub mod permission;
 pub mod prompt;
+pub mod reactions;
 pub mod register;
 pub mod reminder;
 pub mod reply;

@@ -9,6 +9,7 @@ use ruma::{OwnedRoomId, OwnedUserId, UserId};
 
 use super::ids::RegisterName;
 use super::prompt::{clean, day, sender};
+use super::reactions::Share;
 
 /// How many people who joined or left are named; more are counted.
 const NAMED: usize = 3;
@@ -73,6 +74,8 @@ pub struct News {
     pub notices: Vec<String>,
     /// What is told with it.
     pub facts: Facts,
+    /// The reactions that are told with it.
+    pub reactions: Share,
 }
 
 /// What the lines need beside the facts.

@@ -542,7 +542,7 @@ impl Store {
         self.shared.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T>(&self, read: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
         self.shared.base.look(read)
     }
 

@@ -13,7 +13,8 @@ use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, OursForm, Qu
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Effect, Mark, Result, Unreadable, brake, guard, index, memories, outbox, redact, rooms,
+    Arrival, Effect, Mark, Result, Unreadable, brake, guard, index, memories, outbox, reactions, redact,
+    rooms,
 };
 use crate::conversation::{Delivery, Millis, PersonaId};
 
@@ -77,6 +78,7 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             | Effect::Upgraded { .. }
             | Effect::Encrypted(_)
             | Effect::Echo(_)
+            | Effect::React(_)
             | Effect::Seat(_)
             | Effect::Unseat { .. }
             | Effect::Ask(_)
@@ -108,6 +110,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Upgraded { room, to } => rooms::succeed(tx, &room, Some(to)),
         Effect::Encrypted(room) => rooms::encrypted(tx, &room),
         Effect::Echo(request) => outbox::echo(tx, &request, event, now),
+        Effect::React(reacted) => reactions::gather(tx, event, reacted),
         Effect::Seat(seat) => rooms::seat(tx, seat, None),
         Effect::Unseat { persona, user, room } => rooms::unseat(tx, &persona, &user, &room).map(drop),
         Effect::Ask(question) => memories::ask(tx, &question),
@@ -310,6 +313,7 @@ pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Mi
         if event.at.take_if(|at| *at < before.0).is_some() {
             forgotten += 1;
             event.asked.clear();
+            event.reacted = None;
         }
         event.redacted.retain(|_, at| *at >= before.0);
         if event == EventForm::default() { tx.remove(table, key)? } else { tx.put(table, key, &event)? }

@@ -22,6 +22,7 @@ mod memories;
 mod open;
 mod outbox;
 mod overlay;
+mod reactions;
 mod record;
 mod redact;
 mod rooms;
@@ -53,6 +54,7 @@ pub use db::Store;
 #[doc(hidden)]
 pub use flush::Durability;
 pub use ledger::{entries_from_json, entries_to_json};
+pub use reactions::Reacted;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -133,6 +135,8 @@ pub enum Effect {
     Encrypted(OwnedRoomId),
     /// The echo of something we sent: the outbox row is settled, the event id kept.
     Echo(RequestId),
+    /// Somebody reacts, perhaps to what a Persona said: it is gathered for her.
+    React(Reacted),
     /// A Persona takes her place in a room.
     Seat(SeatRow),
     /// A Persona lost her place: what waits to be sent by her there is dropped.

@@ -6,10 +6,10 @@ use super::inbox::{self, mail_key};
 use super::record::{HeldForm, KindForm, LaneForm, MailForm, SpokenForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Result, memories, outbox, sessions, transcript, turns};
+use super::{Result, memories, outbox, reactions, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
-/// Takes an event back: mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
+/// Takes an event back: a reaction, or one to it, is not told any more; mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
 /// tainted; so is that of who was shown it as said before her mail. What was learned from it, and what is taken down of it,
 /// is forgotten. Where she said it herself, it leaves what is taken down of the turn and her session is tainted; what she
 /// learned in that turn stays.
@@ -26,6 +26,9 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
         memories::unlearn(tx, event, &notice.room)?;
     }
     tx.put(Table::Events, redacts.as_bytes(), &event)?;
+    if let Some(reacted) = event.reacted {
+        reactions::withdraw(tx, reacted, &notice.room)?;
+    }
     for (persona, seq) in event.heard {
         let persona = PersonaId(persona);
         let Some(label) = inbox::label(tx, &persona, seq)? else { continue };
@@ -51,6 +54,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
     match outbox::spoken(tx, redacts)? {
         Some((room, spoken)) if room == notice.room => {
             own(tx, &room, &spoken)?;
+            reactions::withdraw_to(tx, &PersonaId(spoken.persona.clone()), redacts)?;
             inbox::deliver(tx, &PersonaId(spoken.persona), addressed(notice, spoken.lane))
         }
         _ => Ok(()),

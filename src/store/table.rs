@@ -90,6 +90,8 @@ tables! {
     Paces = "paces",
     /// Persona → what she votes for the beat, and when her last turn ended.
     Rhythms = "rhythms",
+    /// Persona, lane, number → a reaction to what she said that she was not told yet; behind them, how many more there are.
+    Reactions = "reactions",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

@@ -3,7 +3,7 @@
 use super::record::{self, ToldForm, rooms_form};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Result, transcript};
+use super::{Result, reactions, transcript};
 use crate::conversation::notices::{Facts, News, Told};
 use crate::conversation::{Lane, PersonaId};
 
@@ -21,7 +21,8 @@ pub(super) fn told<R: Read>(from: &R, persona: &PersonaId, lane: &Lane, generati
 /// A turn of the lane has told her this.
 pub(super) fn put(tx: &mut Tx<'_>, persona: &PersonaId, lane: &Lane, news: News) -> Result<()> {
     let before = told(tx, persona, lane, news.generation)?;
-    let News { generation, notices: _, facts: Facts { rooms, common } } = news;
+    let News { generation, notices: _, facts: Facts { rooms, common }, reactions: share } = news;
+    reactions::told(tx, persona, lane, share)?;
     if before.rooms.as_ref() != Some(&rooms) {
         let form = ToldForm { generation, rooms: Some(rooms_form(rooms)), common: None };
         tx.put(Table::Told, &transcript::place(persona, lane), &form)?;

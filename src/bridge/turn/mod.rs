@@ -219,7 +219,7 @@ impl Turns {
         let batch = Batch { lane: turn.lane.clone(), deliveries }.settled();
         let nothing_left = batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn);
         if nothing_left && turn.wake != Wake::Silence {
-            self.commit(turn, Spoken::default(), None).await?;
+            self.close(turn).await?;
             return Ok(None);
         }
         let purpose = self.purpose(&turn, &session, &batch.deliveries)?;
@@ -247,6 +247,14 @@ impl Turns {
             earlier: (1..turn.attempt).map(|attempt| LineId::derive(turn.id, attempt)).collect(),
             now: self.shared.clock.now(),
         }))
+    }
+
+    /// Ends a turn of which nothing is left to be fed; what it was to tell, another one tells.
+    async fn close(&mut self, turn: OpenTurn) -> Result<(), BridgeError> {
+        let turn = OpenTurn { news: None, ..turn };
+        let books = self.sessions.books();
+        self.shared.store.write_turn(&self.persona.persona.id, turn.clone(), books).await?;
+        self.commit(turn, Spoken::default(), None).await
     }
 
     /// What the turn is fed for: one that has cost all that one may is only settled.

@@ -53,6 +53,8 @@ pub enum Hearing {
     Edit(OwnedEventId, Vec<(PersonaId, Delivery)>),
     /// A redaction: the notice that becomes mail for those who heard it (lane of its first seat, number 0).
     Redaction(OwnedEventId, Delivery),
+    /// A reaction, and who sits where it may be to her words, with the lanes they hear the room in.
+    Reaction(Vec<(PersonaId, Lane)>),
     /// Nothing to hear, and why, as a counter's label.
     Nothing(&'static str),
 }
@@ -66,6 +68,7 @@ pub fn hear(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
         Content::Redaction { redacts } => hear_redaction(event, redacts, room, known),
         _ if event.sender == known.bot => Hearing::Nothing(OWN),
         Content::Message(message) => hear_message(event, message, room, known),
+        Content::Reaction { .. } => hear_reaction(event, room, known),
         Content::Member(_) => Hearing::Nothing("member"),
         Content::Encryption => Hearing::Nothing("encryption"),
         Content::Tombstone(_) => Hearing::Nothing("tombstone"),
@@ -206,6 +209,15 @@ fn hear_redaction(event: &Event, redacts: &OwnedEventId, room: &Room, known: Kno
     };
     let kind = DeliveryKind::Redaction(redacts.clone());
     Hearing::Redaction(redacts.clone(), delivery(event, room, &seat.lane, kind, known))
+}
+
+/// Reactions are heard of whom messages are heard; one's own are no news.
+fn hear_reaction(event: &Event, room: &Room, known: Known<'_>) -> Hearing {
+    if let Some(why) = unheard(event, room, known) {
+        return Hearing::Nothing(why);
+    }
+    let others = seated(room, known.personas).filter(|(persona, _)| persona.user != event.sender);
+    Hearing::Reaction(others.map(|(persona, seat)| (persona.id.clone(), seat.lane.clone())).collect())
 }
 
 /// The seats of Personas that we know, in order of their ids.

@@ -135,6 +135,10 @@ fn summary(hearing: &Hearing) -> String {
         Hearing::Mail(list) => mail(list),
         Hearing::Edit(of, list) => format!("edit of {of}: {}", mail(list)),
         Hearing::Redaction(of, _) => format!("redaction of {of}"),
+        Hearing::Reaction(seats) => {
+            let who: Vec<&str> = seats.iter().map(|(persona, _)| persona.as_str()).collect();
+            format!("reaction before {}", who.join(" "))
+        }
         Hearing::Nothing(label) => format!("[{label}]"),
     }
 }
@@ -444,6 +448,20 @@ fn a_redaction_wakes_nobody_and_carries_no_words() {
     assert!(!notice.addressed);
     assert_eq!((notice.text.as_str(), notice.lane), ("", direct()));
     assert_eq!(notice.kind, DeliveryKind::Redaction(owned_event_id!("$old:hs.test")));
+}
+
+#[test]
+fn reactions_are_heard_of_whom_messages_are_heard_and_ones_own_are_no_news() {
+    let reaction = |sender: &str| {
+        let content = Content::Reaction { to: owned_event_id!("$old:hs.test"), key: "👍".to_owned() };
+        event(sender, content)
+    };
+    let room = room(&register(), true);
+    check(&reaction("alice"), &room, "reaction before eir rune");
+    check(&reaction("p_eir"), &room, "reaction before rune");
+    check(&reaction("mallory"), &room, "[blocked]");
+    check(&reaction("bot"), &room, "[own]");
+    check(&reaction("alice"), &Room { encrypted: true, ..room }, "[in an encrypted room]");
 }
 
 #[test]

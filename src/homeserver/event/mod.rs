@@ -28,6 +28,9 @@ pub const RAW_MAX: usize = 64 * 1024;
 /// The most bytes of a room's name or topic that are read.
 const DESCRIBED_MAX: usize = 4 * 1024;
 
+/// The most bytes of a reaction that are read.
+const REACTION_MAX: usize = 256;
+
 /// The latest time that Matrix' JSON can carry exactly.
 const TIME_MAX: u64 = 1 << 53;
 
@@ -91,6 +94,7 @@ fn content(kind: Cow<'_, str>, event: &Fields<'_>, fields: &Fields<'_>) -> Conte
     let read = match &*kind {
         "m.room.message" if !is_redacted(event) => message::message(fields).map(Content::Message),
         "m.sticker" if !is_redacted(event) => message::sticker(fields).map(Content::Message),
+        "m.reaction" if !is_redacted(event) => reaction(&fields.object("m.relates_to")),
         "m.room.member" => member(event, fields).map(Content::Member),
         "m.room.redaction" => redacts(event, fields).map(|redacts| Content::Redaction { redacts }),
         "m.room.encryption" => is_room_state(event).then_some(Content::Encryption),
@@ -161,6 +165,14 @@ fn member(event: &Fields<'_>, content: &Fields<'_>) -> Option<Member> {
         display_name: content.string("displayname").map(Cow::into_owned),
         is_direct: content.bool("is_direct"),
     })
+}
+
+fn reaction(relation: &Fields<'_>) -> Option<Content> {
+    if relation.string("rel_type")? != "m.annotation" {
+        return None;
+    }
+    let (to, key) = (event_id(&relation.string("event_id")?)?, relation.string("key")?);
+    Some(Content::Reaction { to, key: key[..key.floor_char_boundary(REACTION_MAX)].to_owned() })
 }
 
 /// The top-level key goes first: below room version 11 it alone is authoritative, and in later versions the server

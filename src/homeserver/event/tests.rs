@@ -428,6 +428,22 @@ fn names_and_topics_count_only_as_the_room_s_state_and_are_bounded() {
 }
 
 #[test]
+fn a_reaction_annotates_an_event_and_is_bounded() {
+    let of = |relation: Value| content_of("m.reaction", json!({ "m.relates_to": relation }));
+    let whole = |key: &str| json!({ "rel_type": "m.annotation", "event_id": "$e", "key": key });
+    let expect = |key: &str| Content::Reaction { to: owned_event_id!("$e"), key: key.to_owned() };
+    assert_eq!(of(whole("👍")), expect("👍"));
+    assert_eq!(of(whole(&"é".repeat(500))), expect(&"é".repeat(128)));
+    for (field, value) in [("rel_type", json!("m.reference")), ("event_id", json!("e")), ("key", json!(7))] {
+        assert_eq!(of(with(whole("👍"), field, value)), other("m.reaction"), "{field}");
+    }
+    let content = json!({ "m.relates_to": whole("👍") });
+    let because = json!({ "redacted_because": {} });
+    let redacted = with(event("m.reaction", content), "unsigned", because);
+    assert_eq!(read_ok(&redacted).content, other("m.reaction"));
+}
+
+#[test]
 fn what_is_not_known_is_named_by_its_type() {
     let encrypted = json!({"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x"});
     assert_eq!(content_of("m.room.encrypted", encrypted), other("m.room.encrypted"));

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
+use super::reaction::ReactedForm;
 use super::turn::Id;
 use crate::conversation::{Delivery, DeliveryKind, Lane, Millis, RegisterName};
 use crate::store::Heard;
 
 /// [`Lane`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::store) enum LaneForm {
     /// Of a register.
@@ -55,6 +56,9 @@ pub(in crate::store) struct EventForm {
     /// The rooms in which it was taken back, and when; it counts in its own only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::store) redacted: BTreeMap<OwnedRoomId, u64>,
+    /// Where it was gathered, if it is a reaction to what a Persona said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) reacted: Option<ReactedForm>,
 }
 
 /// [`DeliveryKind`].

@@ -11,6 +11,7 @@ mod ledger;
 mod mail;
 mod memory;
 mod outbox;
+mod reaction;
 mod room;
 mod state;
 mod told;
@@ -31,6 +32,7 @@ pub(super) use ledger::EntryForm;
 pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneForm, MailForm};
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
+pub(super) use reaction::{GatheredForm, ReactedForm};
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm, TextForm};
 pub(super) use state::StateForm;
 pub(super) use told::{ToldForm, rooms, rooms_form};
@@ -110,6 +112,7 @@ records!(
     PastForm,
     PairsForm,
     PaceForm,
+    GatheredForm,
     IdentityForm
 );
 

@@ -99,6 +99,13 @@ fn the_form_of_turns_that_are_over_stays_as_it_is() {
 }
 
 #[test]
+fn the_form_of_reactions_stays_as_it_is() {
+    check::<GatheredForm>(r#"{"one":{"event":"$e","room":"!r:x.org","to":"$s","key":"👍"}}"#);
+    check::<GatheredForm>(r#"{"more":7}"#);
+    check::<EventForm>(r#"{"at":7,"reacted":{"persona":"eir","lane":{"direct":"!d:x.org"},"number":3}}"#);
+}
+
+#[test]
 fn the_form_of_campaigns_stays_as_it_is() {
     check::<CampaignForm>(r#"{"title":"The fair"}"#);
 }

@@ -6,6 +6,7 @@ use ruma::{OwnedRoomId, OwnedUserId};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::notices::{Common, Facts, News, RoomFacts, Rooms};
+use crate::conversation::reactions::Share;
 
 /// What one session was told: of a lane's rooms, or of what is the same in every lane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub(in crate::store) struct NewsForm {
     notices: Vec<String>,
     rooms: BTreeMap<OwnedRoomId, RoomFactsForm>,
     common: CommonForm,
+    /// The last reaction that is told, and how many more are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reactions: Option<(u64, u64)>,
 }
 
 /// The form of a lane's rooms.
@@ -82,13 +86,15 @@ impl From<CommonForm> for Common {
 }
 
 impl From<News> for NewsForm {
-    fn from(News { generation, notices, facts: Facts { rooms, common } }: News) -> Self {
-        Self { generation, notices, rooms: rooms_form(rooms), common: common.into() }
+    fn from(News { generation, notices, facts: Facts { rooms, common }, reactions }: News) -> Self {
+        let reactions = (reactions != Share::default()).then_some((reactions.last, reactions.more));
+        Self { generation, notices, rooms: rooms_form(rooms), common: common.into(), reactions }
     }
 }
 
 impl From<NewsForm> for News {
-    fn from(NewsForm { generation, notices, rooms: of, common }: NewsForm) -> Self {
-        Self { generation, notices, facts: Facts { rooms: rooms(of), common: common.into() } }
+    fn from(NewsForm { generation, notices, rooms: of, common, reactions }: NewsForm) -> Self {
+        let reactions = reactions.map(|(last, more)| Share { last, more }).unwrap_or_default();
+        Self { generation, notices, facts: Facts { rooms: rooms(of), common: common.into() }, reactions }
     }
 }

@@ -9,6 +9,7 @@ mod ledger;
 mod memories;
 mod open;
 mod outbox;
+mod reactions;
 mod redact;
 mod rooms;
 mod transcript;

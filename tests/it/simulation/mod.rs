@@ -28,6 +28,7 @@ mod patience;
 mod permission;
 mod pings;
 mod put_out;
+mod reactions;
 mod registers;
 mod release;
 mod rooms;

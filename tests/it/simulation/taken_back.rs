@@ -15,7 +15,7 @@ use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
 
 /// The newest message of Eir's in a room.
-fn newest(stage: &Stage, room: &str) -> String {
+pub(super) fn newest(stage: &Stage, room: &str) -> String {
     let said = stage.home.timeline(room).into_iter();
     let mut said = said.filter(|event| event.kind == "m.room.message" && event.sender == EIR);
     said.next_back().expect("she has said something").id

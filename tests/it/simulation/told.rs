@@ -17,7 +17,7 @@ use super::world::{World, usual};
 use crate::fake::homeserver::Flavour;
 
 /// The lines of the bridge that stand between the header of the mail and the first room, in each batch.
-fn notices(world: &World, who: &str) -> Vec<Vec<String>> {
+pub(super) fn notices(world: &World, who: &str) -> Vec<Vec<String>> {
     let told = |words: &str| {
         let body = words.lines().skip_while(|line| !line.starts_with("# mail for you")).skip(1);
         let lines = body.take_while(|line| line.starts_with("# "));

@@ -107,6 +107,7 @@ impl Reference {
             Effect::Ask(_)
             | Effect::Asks(..)
             | Effect::Described { .. }
+            | Effect::React(_)
             | Effect::Steer { .. }
             | Effect::Upgraded { .. } => unreachable!("none is drawn"),
         }
