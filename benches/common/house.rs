@@ -153,7 +153,7 @@ fn config(personas: usize, mind: Mind) -> Config {
         heart: persona_bridge::persona::Heart::default(),
         typing_waits: false,
         reconcile: Duration::from_secs(3600),
-        places: Places { most: 8, resident: None },
+        places: Places { most: 8, thinking: 8, resident: None },
         mind,
         mind_version: String::new(),
         budget: persona_bridge::persona::Budget::default(),

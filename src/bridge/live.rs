@@ -66,7 +66,7 @@ impl Live {
             self.look_at_limits().await?;
             let step = decide(&self.situation()?);
             self.shared.heart.finds(&self.id, self.beat_state(&step));
-            if self.state != MindState::NoSlot && !matches!(step, Step::Feed(_)) {
+            if !self.waits_for_place() && !matches!(step, Step::Feed(_)) {
                 self.shared.wants_no_place(&self.id);
             }
             match step {
@@ -149,7 +149,7 @@ impl Live {
     fn close_if_asked(&mut self) {
         let asked =
             self.shared.bells.get(&self.id).is_some_and(|bell| bell.close.swap(false, Ordering::Relaxed));
-        if asked && self.state == MindState::Idle {
+        if asked && matches!(self.state, MindState::Idle | MindState::Queued) {
             self.state = MindState::Stopping;
             let commands = self.mind.commands.clone();
             // The channel holds a few commands and an idle mind takes them at once.
@@ -266,17 +266,26 @@ impl Live {
             () = shared.grace_over.cancelled(), if shutting_down && !shared.grace_over.is_cancelled() => {}
             () = shared.clock.sleep_until(until) => {}
         }
-        if self.state == MindState::NoSlot {
-            self.state = MindState::Closed;
-        }
+        self.asks_again();
         Ok(())
+    }
+
+    fn waits_for_place(&self) -> bool {
+        matches!(self.state, MindState::NoSlot | MindState::Queued)
+    }
+
+    /// She waits for a place no more, until she is refused one again.
+    fn asks_again(&mut self) {
+        match self.state {
+            MindState::NoSlot => self.state = MindState::Closed,
+            MindState::Queued => self.state = MindState::Idle,
+            MindState::Closed | MindState::Idle | MindState::Busy(_) | MindState::Stopping => {}
+        }
     }
 
     async fn feed(&mut self) -> Result<(), BridgeError> {
         if !self.takes_place()? {
-            if self.state == MindState::Closed {
-                self.state = MindState::NoSlot;
-            }
+            self.state = if self.state == MindState::Closed { MindState::NoSlot } else { MindState::Queued };
             return Ok(());
         }
         let Some(feed) = self.turns.feed().await? else {
@@ -285,26 +294,23 @@ impl Live {
             }
             return Ok(());
         };
-        self.shared.slots.thinks(&self.id);
         self.state = MindState::Busy(feed.line);
         self.command(MindCommand::Feed(Box::new(feed))).await
     }
 
     /// She is stopped where the open turn's mail was said; what else she has to do needs its own place to think.
     async fn put_back(&mut self) -> Result<(), BridgeError> {
-        if self.state == MindState::NoSlot {
-            self.state = MindState::Closed;
-        }
+        self.asks_again();
         self.turns.put_back().await
     }
 
     /// Whether she may think now. Where nobody waits, an idle mind just goes on.
     fn takes_place(&self) -> Result<bool, BridgeError> {
-        if self.state == MindState::Idle && !self.shared.slots.is_wanted() {
+        if self.state == MindState::Idle && self.shared.slots.goes_on(&self.id) {
             return Ok(true);
         }
-        let wish = Wish { since: self.turns.waits_since()?, resident: self.turns.resident() };
-        Ok(self.shared.takes_place(&self.id, wish))
+        let (beat, since) = self.turns.waits()?;
+        Ok(self.shared.takes_place(&self.id, Wish { beat, since, resident: self.turns.resident() }))
     }
 
     /// Her mind lives no more: others may have its place.

@@ -19,21 +19,33 @@ struct Taken {
     wishes: BTreeMap<PersonaId, Wish>,
 }
 
-/// Whose minds are to be asked to close.
-pub(crate) type ToClose = BTreeSet<PersonaId>;
+/// Who else is to be told of what has changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Others {
+    /// Whose minds are to be asked to close.
+    pub(crate) close: BTreeSet<PersonaId>,
+    /// Whose wish comes true, if she asks again.
+    pub(crate) served: BTreeSet<PersonaId>,
+}
 
 impl Slots {
     pub(crate) fn new(places: Places) -> Self {
         Self { places, taken: Mutex::default() }
     }
 
-    /// Whether somebody waits for a place.
-    pub(crate) fn is_wanted(&self) -> bool {
-        !self.lock().wishes.is_empty()
+    /// Has her idle mind think where nobody waits and one more may: whether it does.
+    pub(crate) fn goes_on(&self, persona: &PersonaId) -> bool {
+        let mut taken = self.lock();
+        let others = taken.living.iter().filter(|(who, mind)| *who != persona && mind.idle.is_none());
+        let may = taken.wishes.is_empty() && others.count() < self.places.thinking;
+        if may {
+            taken.thinks(persona, None);
+        }
+        may
     }
 
-    /// Wishes to think, with the mind that she has or with a new one: whether she may now, and who is to make room.
-    pub(crate) fn take(&self, persona: &PersonaId, wish: Wish, now: Millis) -> (bool, ToClose) {
+    /// Wishes to think, with the mind that she has or with a new one: whether she may now, and who else is concerned.
+    pub(crate) fn take(&self, persona: &PersonaId, wish: Wish, now: Millis) -> (bool, Others) {
         let mut taken = self.lock();
         taken.wishes.insert(persona.clone(), wish);
         if let Some(mind) = taken.living.get_mut(persona) {
@@ -44,13 +56,15 @@ impl Slots {
         if granted {
             taken.thinks(persona, wish.resident);
         }
-        (granted, taken.asks(plan.close))
+        let mut others = taken.follows(plan);
+        others.served.remove(persona);
+        (granted, others)
     }
 
-    /// Takes a place for a new mind if one is free that nobody waits for.
+    /// Takes a place to think, with the idle mind that she has or with a new one, if one is free that nobody waits for.
     pub(crate) fn take_free(&self, persona: &PersonaId, resident: Option<u64>) -> bool {
         let mut taken = self.lock();
-        taken.wishes.insert(persona.clone(), Wish { since: Millis(u64::MAX), resident });
+        taken.wishes.insert(persona.clone(), Wish { beat: true, since: Millis(u64::MAX), resident });
         let granted = taken.plan(&self.places).granted.contains(persona);
         if granted {
             taken.thinks(persona, resident);
@@ -76,15 +90,15 @@ impl Slots {
         }
     }
 
-    /// Her mind has nothing to do from now on, if it lives: who is to make room.
-    pub(crate) fn rests(&self, persona: &PersonaId, now: Millis) -> ToClose {
+    /// Her mind has nothing to do from now on, if it lives: who else is concerned.
+    pub(crate) fn rests(&self, persona: &PersonaId, now: Millis) -> Others {
         let mut taken = self.lock();
         match taken.living.get_mut(persona) {
             Some(mind) if mind.idle.is_none() => mind.idle = Some(now),
-            Some(_) | None => return ToClose::new(),
+            Some(_) | None => return Others::default(),
         }
         let plan = taken.plan(&self.places);
-        taken.asks(plan.close)
+        taken.follows(plan)
     }
 
     /// Who has a live mind, and its resident memory as it was last seen, in bytes.
@@ -94,7 +108,7 @@ impl Slots {
 
     /// Her mind was told to close.
     pub(crate) fn closes(&self, persona: &PersonaId) {
-        self.lock().asks(ToClose::from([persona.clone()]));
+        self.lock().closes(persona);
     }
 
     /// Her mind is closed.
@@ -120,13 +134,15 @@ impl Taken {
         self.living.insert(persona.clone(), Living { idle: None, resident, closing: false });
     }
 
-    fn asks(&mut self, close: ToClose) -> ToClose {
-        for who in &close {
-            if let Some(mind) = self.living.get_mut(who) {
-                mind.closing = true;
-            }
+    fn follows(&mut self, plan: Plan) -> Others {
+        plan.close.iter().for_each(|who| self.closes(who));
+        Others { close: plan.close, served: plan.granted }
+    }
+
+    fn closes(&mut self, persona: &PersonaId) {
+        if let Some(mind) = self.living.get_mut(persona) {
+            mind.closing = true;
         }
-        close
     }
 }
 
@@ -139,33 +155,39 @@ mod tests {
     }
 
     fn wish(since: u64) -> Wish {
-        Wish { since: Millis(since), resident: None }
+        Wish { beat: false, since: Millis(since), resident: None }
     }
 
-    fn closes(names: &[&str]) -> ToClose {
+    fn closes(names: &[&str]) -> BTreeSet<PersonaId> {
         names.iter().map(|name| id(name)).collect()
     }
 
     #[test]
     fn a_place_is_taken_given_back_and_taken_by_the_next() {
-        let slots = Slots::new(Places { most: 2, resident: None });
-        let take = |name: &str, since| slots.take(&id(name), wish(since), Millis(5));
+        let slots = Slots::new(Places { most: 2, thinking: 9, resident: None });
+        let take = |name: &str, since| {
+            let (granted, others) = slots.take(&id(name), wish(since), Millis(5));
+            (granted, others.close)
+        };
         assert_eq!(take("a", 1), (true, closes(&[])));
         assert_eq!(take("b", 2), (true, closes(&[])));
         assert_eq!(take("c", 3), (false, closes(&[])), "both think");
-        assert!(slots.is_wanted());
-        assert_eq!(slots.rests(&id("b"), Millis(20)), closes(&["b"]));
-        assert_eq!(slots.rests(&id("a"), Millis(30)), closes(&[]), "one makes room for one");
+        assert!(!slots.goes_on(&id("a")), "somebody waits");
+        assert_eq!(slots.rests(&id("b"), Millis(20)).close, closes(&["b"]));
+        assert_eq!(slots.rests(&id("a"), Millis(30)).close, closes(&[]), "one makes room for one");
         slots.give_back(&id("b"));
         assert!(!slots.take_free(&id("d"), None), "that place is waited for");
         assert_eq!(take("c", 3), (true, closes(&[])));
-        assert!(!slots.is_wanted());
+        assert!(slots.goes_on(&id("a")));
     }
 
     #[test]
     fn who_goes_on_with_her_own_mind_yields_to_older_mail() {
-        let slots = Slots::new(Places { most: 1, resident: None });
-        let take = |name: &str, since| slots.take(&id(name), wish(since), Millis(5));
+        let slots = Slots::new(Places { most: 1, thinking: 9, resident: None });
+        let take = |name: &str, since| {
+            let (granted, others) = slots.take(&id(name), wish(since), Millis(5));
+            (granted, others.close)
+        };
         assert_eq!(take("a", 1), (true, closes(&[])));
         assert_eq!(take("b", 7), (false, closes(&[])));
         assert_eq!(take("a", 6), (true, closes(&[])), "her mail is older");
@@ -178,19 +200,34 @@ mod tests {
 
     #[test]
     fn a_ping_takes_only_what_is_free() {
-        let slots = Slots::new(Places { most: 2, resident: Some(100) });
+        let slots = Slots::new(Places { most: 2, thinking: 9, resident: Some(100) });
         assert!(slots.take_free(&id("a"), Some(60)));
         assert!(!slots.take_free(&id("b"), Some(41)));
-        assert!(!slots.is_wanted());
         slots.weighs(&id("a"), 59);
         assert!(slots.take_free(&id("b"), Some(41)));
         slots.weighs(&id("b"), 42);
-        assert_eq!(slots.rests(&id("a"), Millis(1)), closes(&["a"]), "too much in sum");
+        assert_eq!(slots.rests(&id("a"), Millis(1)).close, closes(&["a"]), "too much in sum");
         slots.thinks(&id("a"));
         assert_eq!(
-            slots.rests(&id("a"), Millis(2)),
+            slots.rests(&id("a"), Millis(2)).close,
             closes(&["a"]),
             "it thought meanwhile, so it is asked again"
         );
+    }
+
+    #[test]
+    fn who_stops_thinking_lets_the_next_one_think_with_her_own_mind() {
+        let slots = Slots::new(Places { most: 9, thinking: 1, resident: None });
+        let take = |name: &str, since| slots.take(&id(name), wish(since), Millis(5));
+        let served = |names: &[&str]| Others { close: closes(&[]), served: closes(names) };
+        assert_eq!(take("a", 1), (true, served(&[])));
+        assert_eq!(take("b", 2), (false, served(&[])));
+        assert_eq!(slots.rests(&id("a"), Millis(9)), served(&["b"]));
+        assert_eq!(take("b", 2), (true, served(&[])));
+        assert!(!slots.goes_on(&id("a")), "one thinks");
+        assert!(!slots.take_free(&id("a"), None));
+        assert_eq!(take("a", 3), (false, served(&[])));
+        assert_eq!(take("b", 4), (false, served(&["a"])), "her next is younger");
+        assert_eq!(take("a", 3), (true, served(&[])));
     }
 }

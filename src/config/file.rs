@@ -90,6 +90,8 @@ pub struct Mind {
     pub kind: Option<MindKind>,
     /// Live minds at most.
     pub max_live: Option<u32>,
+    /// Of which so many think at once at most.
+    pub max_thinking: Option<u32>,
     /// Resident memory of all of them at most.
     pub max_rss: Option<Size>,
     /// Above this resident memory a mind is closed after its turn, or while it is idle.

@@ -34,14 +34,19 @@ pub(super) fn mind(
     }
 }
 
-/// Reads how many minds may live at once, and how much memory they may take.
+/// Reads how many minds may live and think at once, and how much memory they may take.
 pub(super) fn places(file: &File, reading: &mut Reading<'_>) -> Option<Places> {
     let most = usize::try_from(file.mind.max_live.unwrap_or(8)).unwrap_or(usize::MAX);
     if most == 0 {
         reading.fail_as_example("mind.max_live", "no mind could ever live");
         return None;
     }
-    Some(Places { most, resident: file.mind.max_rss.map(|size| size.0) })
+    let thinking = file.mind.max_thinking.map_or(most, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    if thinking == 0 {
+        reading.fail_as_example("mind.max_thinking", "no mind could ever think");
+        return None;
+    }
+    Some(Places { most, thinking, resident: file.mind.max_rss.map(|size| size.0) })
 }
 
 fn claude(section: &Claude, reading: &mut Reading<'_>, guard: &Path) -> Option<claude::Config> {

@@ -70,6 +70,8 @@ pub enum MindState {
     Stopping,
     /// No process, and every place for a live one is taken by a thinking one.
     NoSlot,
+    /// A process waits for a line, while as many others think as may.
+    Queued,
 }
 
 /// A turn that is written down and not yet closed.
@@ -176,7 +178,7 @@ pub enum Stop {
 /// 2. Somebody holds her: nothing is begun or fed, and the brake ends a line in the works.
 /// 3. Mail of the open turn is of a room in which she is stopped: a line in the works is ended, then the mail waits again, so
 ///    that she goes on elsewhere.
-/// 4. Her mind is busy, stopping, or has no place to live: an event will wake her.
+/// 4. Her mind is busy, stopping, or has no place to live or to think: an event will wake her.
 /// 5. A turn is open: it is fed as soon as its time has come.
 /// 6. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
 /// 7. A beat grants her a turn: it begins, unless nothing waits there any more that it was for.
@@ -188,7 +190,7 @@ pub fn decide(situation: &Situation) -> Step {
     if situation.stopped && situation.held != Some(Hold::Brake) {
         match (&situation.mind, &situation.open_turn) {
             (MindState::Busy(_), Some(_)) => return Step::StopMind(Stop::Busy),
-            (MindState::Closed | MindState::Idle | MindState::NoSlot, Some(turn)) => {
+            (MindState::Closed | MindState::Idle | MindState::NoSlot | MindState::Queued, Some(turn)) => {
                 return Step::PutBack(turn.id);
             }
             (MindState::Stopping, _) | (_, None) => {}
@@ -196,9 +198,8 @@ pub fn decide(situation: &Situation) -> Step {
     }
     match (&situation.mind, situation.held) {
         (MindState::Busy(_), Some(Hold::Brake)) => return Step::StopMind(Stop::Busy),
-        (MindState::Busy(_) | MindState::Stopping | MindState::NoSlot, _) | (_, Some(Hold::Brake)) => {
-            return Step::Sleep(None);
-        }
+        (MindState::Busy(_) | MindState::Stopping | MindState::NoSlot | MindState::Queued, _)
+        | (_, Some(Hold::Brake)) => return Step::Sleep(None),
         (MindState::Closed | MindState::Idle, Some(Hold::Until(until))) => {
             if until.is_none_or(|until| until > situation.now) {
                 return Step::Sleep(until);
@@ -217,7 +218,7 @@ fn wind_down(situation: &Situation) -> Step {
     match situation.mind {
         MindState::Busy(_) if situation.grace_over => Step::StopMind(Stop::Busy),
         MindState::Busy(_) | MindState::Stopping => Step::Sleep(None),
-        MindState::Idle => Step::StopMind(Stop::Idle),
+        MindState::Idle | MindState::Queued => Step::StopMind(Stop::Idle),
         MindState::Closed | MindState::NoSlot => Step::Leave,
     }
 }

@@ -1,7 +1,8 @@
-//! Whose mind may live: so many processes at most, with so much memory in sum.
+//! Whose mind may live, and think: so many processes at most, with so much memory in sum, of which so many think at once.
 //!
-//! Who has waited longest is served first, and the mind that has been idle longest makes room. It never ends a thought, and
-//! it keeps no count of its own: whoever asks again with the same situation gets the same plan.
+//! What wakes somebody goes before a beat, who has waited longest is served first, and the mind that has been idle longest makes
+//! room. It never ends a thought, and it keeps no count of its own: whoever asks again with the same situation gets the same
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ use crate::conversation::{Millis, PersonaId};
 pub struct Places {
     /// Live minds at most; at least one may always live.
     pub most: usize,
+    /// Minds that think at once at most; at least one may.
+    pub thinking: usize,
     /// Resident memory of all of them together at most, in bytes. One alone may always live.
     pub resident: Option<u64>,
 }
@@ -30,7 +33,9 @@ pub struct Living {
 /// A Persona with something to be fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// When the oldest mail to her that waits was heard.
+    /// Whether nothing wakes her but a beat: she lets all others go first.
+    pub beat: bool,
+    /// When the oldest mail that wakes her was heard, or when her beat fell.
     pub since: Millis,
     /// The resident memory that her mind is expected to have, in bytes; none where it never lived.
     pub resident: Option<u64>,
@@ -55,10 +60,12 @@ struct Sum {
 /// Decides who gets a place and who makes room.
 ///
 /// 1. While the memory is more than is borne, the idle longest is closed.
-/// 2. Wishes of those without a mind, the one with the oldest mail first: a place is given while there is one; no later
-///    wish overtakes one that must wait.
-/// 3. For each that must wait the idle longest is closed, but none that has older mail waiting itself.
+/// 2. Wishes of those without a mind, those that no beat made first, then the one with the oldest mail: a place is given while
+///    there is one; no later wish overtakes one that must wait.
+/// 3. For each that must wait the idle longest is closed, but none whose own wish goes before it.
 /// 4. Who has a mind that is not to be closed keeps it.
+/// 5. In the same order, of all of those: so many may think beside those who do that all of them together are no more than may.
+///    Who still waits for a place is counted among them, so that nobody overtakes her.
 pub fn plan(
     living: &BTreeMap<PersonaId, Living>,
     wishes: &BTreeMap<PersonaId, Wish>,
@@ -71,30 +78,46 @@ pub fn plan(
     while places.resident.is_some_and(|most| later.resident > most) && !idle.is_empty() {
         plan.closes(idle.remove(0), living, &mut later);
     }
+    let order = in_order(wishes);
+    let mut has_place = BTreeSet::new();
     let mut waits = false;
-    for (who, wish) in waiting(living, wishes) {
+    for (who, wish) in order.iter().copied().filter(|(who, _)| !living.contains_key(*who)) {
         let resident = wish.resident.unwrap_or_else(|| heaviest(living));
         if !waits && places.bear(now, resident) {
             now.add(resident);
-            plan.granted.insert(who.clone());
+            has_place.insert(who);
         } else {
             waits = true;
-            let older = |who: &PersonaId| wishes.get(who).is_some_and(|own| own.since <= wish.since);
+            let goes_before = |who: &PersonaId| wishes.get(who).is_some_and(|own| own.rank() <= wish.rank());
             while !places.bear(later, resident) {
-                let Some(at) = idle.iter().position(|who| !older(who)) else { break };
+                let Some(at) = idle.iter().position(|who| !goes_before(who)) else { break };
                 plan.closes(idle.remove(at), living, &mut later);
             }
         }
         later.add(resident);
     }
-    let keeps =
-        |who: &&PersonaId| living.get(*who).is_some_and(|mind| !mind.closing) && !plan.close.contains(*who);
-    let keep: Vec<PersonaId> = wishes.keys().filter(keeps).cloned().collect();
-    plan.granted.extend(keep);
+    let thinking = living.values().filter(|mind| mind.idle.is_none()).count();
+    let stays = |who: &PersonaId| !plan.lets_go(who, living);
+    let next: Vec<_> = order.into_iter().map(|(who, _)| who).filter(|who| stays(who)).collect();
+    let next = next.into_iter().take(places.thinking.saturating_sub(thinking));
+    let granted = next.filter(|who| has_place.contains(who) || living.contains_key(*who));
+    plan.granted = granted.cloned().collect();
     plan
 }
 
+impl Wish {
+    /// The lower, the sooner.
+    fn rank(&self) -> (bool, Millis) {
+        (self.beat, self.since)
+    }
+}
+
 impl Plan {
+    /// Whether a living mind goes.
+    fn lets_go(&self, who: &PersonaId, living: &BTreeMap<PersonaId, Living>) -> bool {
+        self.close.contains(who) || living.get(who).is_some_and(|mind| mind.closing)
+    }
+
     fn closes(&mut self, who: &PersonaId, living: &BTreeMap<PersonaId, Living>, later: &mut Sum) {
         later.count = later.count.saturating_sub(1);
         later.resident = later.resident.saturating_sub(living.get(who).map_or(0, |mind| mind.resident));
@@ -132,14 +155,11 @@ fn idle_longest_first(living: &BTreeMap<PersonaId, Living>) -> Vec<&PersonaId> {
     idle.into_iter().map(|(_, who)| who).collect()
 }
 
-/// The wishes of those without a mind, the longest waiting first.
-fn waiting<'a>(
-    living: &BTreeMap<PersonaId, Living>,
-    wishes: &'a BTreeMap<PersonaId, Wish>,
-) -> Vec<(&'a PersonaId, &'a Wish)> {
-    let mut waiting: Vec<_> = wishes.iter().filter(|(who, _)| !living.contains_key(*who)).collect();
-    waiting.sort_by_key(|(who, wish)| (wish.since, *who));
-    waiting
+/// The wishes, who is served first first.
+fn in_order(wishes: &BTreeMap<PersonaId, Wish>) -> Vec<(&PersonaId, &Wish)> {
+    let mut order: Vec<_> = wishes.iter().collect();
+    order.sort_by_key(|(who, wish)| (wish.rank(), *who));
+    order
 }
 
 /// As much as a mind is believed to take of which nothing is known, in bytes.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use ruma::OwnedRoomId;
 
 use super::Shared;
-use crate::bridge::slots::ToClose;
+use crate::bridge::slots::Others;
 use crate::conversation::PersonaId;
 use crate::persona::places::Wish;
 
@@ -35,14 +35,14 @@ impl Shared {
 
     /// Takes a place to think for a Persona, or has others make room for her: whether she may now.
     pub(crate) fn takes_place(&self, persona: &PersonaId, wish: Wish) -> bool {
-        let (granted, close) = self.slots.take(persona, wish, self.clock.now());
-        self.ask_to_close(&close);
+        let (granted, others) = self.slots.take(persona, wish, self.clock.now());
+        self.tell_others(&others);
         granted
     }
 
     /// A Persona's mind, if it lives, has nothing to do from now on.
     pub(crate) fn rests(&self, persona: &PersonaId) {
-        self.ask_to_close(&self.slots.rests(persona, self.clock.now()));
+        self.tell_others(&self.slots.rests(persona, self.clock.now()));
     }
 
     /// A Persona has nothing to think about: who waited behind her does so no longer.
@@ -52,11 +52,12 @@ impl Shared {
         }
     }
 
-    /// Asks the loops of Personas to close their idle minds.
-    fn ask_to_close(&self, personas: &ToClose) {
-        for bell in personas.iter().filter_map(|persona| self.bells.get(persona)) {
+    /// Asks the loops of Personas to close their idle minds, and others to ask again.
+    fn tell_others(&self, others: &Others) {
+        for bell in others.close.iter().filter_map(|persona| self.bells.get(persona)) {
             bell.close.store(true, Ordering::Relaxed);
             bell.wake.notify_one();
         }
+        others.served.iter().for_each(|persona| self.wake(persona));
     }
 }

@@ -103,15 +103,18 @@ impl Turns {
         self.sessions.current().and_then(|session| session.account.resident)
     }
 
-    /// When the oldest mail to her that waits was heard.
-    pub(crate) fn waits_since(&self) -> Result<Millis, BridgeError> {
+    /// Whether nothing wakes her but a beat (or a flush), and since when she waits: since the oldest mail that wakes her was
+    /// heard, else since her turn was begun.
+    pub(crate) fn waits(&self) -> Result<(bool, Millis), BridgeError> {
         let id = &self.persona.persona.id;
         let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
         let open = self.shared.store.deliveries(id, &open)?.into_iter();
         let open = open.filter(|delivery| delivery.wakes).map(|delivery| delivery.heard);
         let lanes = self.shared.ready_lanes(id)?;
         let waiting = lanes.iter().flat_map(|lane| &lane.waking).map(|room| room.first);
-        Ok(open.chain(waiting).min().unwrap_or_else(|| self.shared.clock.now()))
+        let begun = || self.open.as_ref().map_or_else(|| self.shared.clock.now(), |turn| turn.as_of);
+        let first = open.chain(waiting).min();
+        Ok((first.is_none(), first.unwrap_or_else(begun)))
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {

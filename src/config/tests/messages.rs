@@ -439,6 +439,11 @@ fn the_mind_is_checked() {
         "DIR/bridge.toml:6: mind.max_live: no mind could ever live; write it like `max_live = 8`",
     );
     check(
+        r#"kind = "claude""#,
+        "max_live = 4\nmax_thinking = 0",
+        "DIR/bridge.toml:7: mind.max_thinking: no mind could ever think; write it like `max_thinking = 8`",
+    );
+    check(
         r#"program = "./claude""#,
         "program = \"./claude\"\nsilence = \"10ms\"",
         r#"DIR/bridge.toml:10: mind.claude.silence: must be one second at least; write it like `silence = "120s"`"#,

@@ -307,7 +307,7 @@ fn what_is_not_written_has_its_default() {
     assert_eq!(bridge.reconcile, Duration::from_secs(300));
     assert_eq!((bridge.settle.quiet, bridge.settle.cap), (Duration::from_secs(2), Duration::from_secs(10)));
     assert_eq!(bridge.heart, crate::persona::Heart::default());
-    assert_eq!(bridge.places, Places { most: 8, resident: None });
+    assert_eq!(bridge.places, Places { most: 8, thinking: 8, resident: None });
     let care = &bridge.care;
     assert_eq!((care.keep_warm, care.apply), (care::KeepWarm::Off, care::Apply::AtCheapPoint));
     assert_eq!((care.on_redaction, care.watermark), (care::OnRedaction::Refresh, 75));

@@ -101,6 +101,7 @@ fn stopping_waits_for_the_line_then_stops_the_mind_then_leaves() {
     check(stopping(MindState::Idle, false), Step::StopMind(Stop::Idle));
     check(stopping(MindState::Closed, false), Step::Leave);
     check(stopping(MindState::NoSlot, false), Step::Leave);
+    check(stopping(MindState::Queued, false), Step::StopMind(Stop::Idle));
 }
 
 #[test]
@@ -116,6 +117,7 @@ fn an_open_turn_is_fed_when_its_time_has_come() {
     check(open(NOW + 1), Step::Sleep(Some(Millis(NOW + 1))));
     check(Situation { mind: MindState::Closed, ..open(0) }, Step::Feed(turn(0).id));
     check(Situation { mind: MindState::NoSlot, ..open(0) }, Step::Sleep(None));
+    check(Situation { mind: MindState::Queued, ..open(0) }, Step::Sleep(None));
     check(Situation { mind: busy(), ..open(0) }, Step::Sleep(None));
     check(Situation { mind: MindState::Stopping, ..open(0) }, Step::Sleep(None));
 }
@@ -204,6 +206,7 @@ fn any_mind() -> impl Strategy<Value = MindState> {
         1 => Just(busy()),
         1 => Just(MindState::Stopping),
         1 => Just(MindState::NoSlot),
+        1 => Just(MindState::Queued),
     ]
 }
 
@@ -320,7 +323,7 @@ fn a_turn_with_mail_of_a_room_in_which_she_is_stopped_makes_way() {
     let stopped = |mind| Situation { open_turn: Some(turn(NOW + 5)), stopped: true, mind, ..free() };
     check(stopped(busy()), Step::StopMind(Stop::Busy));
     check(stopped(MindState::Stopping), Step::Sleep(None));
-    for mind in [MindState::Idle, MindState::Closed, MindState::NoSlot] {
+    for mind in [MindState::Idle, MindState::Closed, MindState::NoSlot, MindState::Queued] {
         check(stopped(mind.clone()), Step::PutBack(turn(0).id));
         let held = Situation { held: Some(Hold::Until(None)), ..stopped(mind.clone()) };
         check(held, Step::PutBack(turn(0).id));

@@ -19,7 +19,9 @@ fn minds(all: &[(u8, Option<u64>, u64)]) -> BTreeMap<PersonaId, Living> {
 /// A wish by its number: since when it waits, what it is expected to weigh.
 fn wishes(all: &[(u8, u64, Option<u64>)]) -> BTreeMap<PersonaId, Wish> {
     all.iter()
-        .map(|(number, since, resident)| (id(*number), Wish { since: Millis(*since), resident: *resident }))
+        .map(|(number, since, resident)| {
+            (id(*number), Wish { beat: false, since: Millis(*since), resident: *resident })
+        })
         .collect()
 }
 
@@ -31,7 +33,7 @@ fn check(
     (granted, close): (&[u8], &[u8]),
 ) {
     let expected = Plan { granted: ids(granted), close: ids(close) };
-    assert_eq!(plan(&minds(living), &wishes(wanted), &Places { most, resident }), expected);
+    assert_eq!(plan(&minds(living), &wishes(wanted), &Places { most, thinking: 9, resident }), expected);
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn the_idle_longest_makes_room_and_a_thinking_one_never() {
 fn who_is_closing_is_waited_for_and_not_asked_again() {
     let mut living = minds(&[(7, Some(5), 0), (8, Some(3), 0)]);
     living.get_mut(&id(8)).unwrap().closing = true;
-    let places = Places { most: 2, resident: None };
+    let places = Places { most: 2, thinking: 2, resident: None };
     assert_eq!(plan(&living, &wishes(&[(1, 10, None)]), &places), Plan::default());
     let two = plan(&living, &wishes(&[(1, 10, None), (2, 11, None)]), &places);
     assert_eq!(two.close, ids(&[7]));
@@ -84,6 +86,29 @@ fn a_light_one_does_not_overtake_a_heavy_one() {
     check(&[(9, None, 60)], &[(1, 10, Some(50)), (2, 11, Some(1))], (9, Some(100)), (&[], &[]));
 }
 
+#[test]
+fn so_many_think_at_once_the_beat_last_and_the_oldest_mail_first() {
+    let living = minds(&[(1, Some(1), 0), (2, Some(1), 0), (3, Some(1), 0), (9, None, 0)]);
+    let mut wanted = wishes(&[(1, 10, None), (2, 30, None), (3, 20, None), (4, 25, None)]);
+    wanted.get_mut(&id(1)).unwrap().beat = true;
+    for (thinking, expect) in [(1, ids(&[])), (2, ids(&[3])), (3, ids(&[3, 4])), (5, ids(&[1, 2, 3, 4]))] {
+        let plan = plan(&living, &wanted, &Places { most: 8, thinking, resident: None });
+        assert_eq!(plan, Plan { granted: expect, close: ids(&[]) }, "{thinking}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_place_is_not_overtaken_by_who_has_one() {
+    let mut living = minds(&[(1, Some(1), 0), (2, Some(2), 0), (9, None, 0)]);
+    living.get_mut(&id(1)).unwrap().closing = true;
+    let granted = |thinking| {
+        plan(&living, &wishes(&[(4, 10, None), (2, 20, None)]), &Places { most: 3, thinking, resident: None })
+            .granted
+    };
+    assert_eq!(granted(2), ids(&[]), "the turn is of the one whose place is being made");
+    assert_eq!(granted(3), ids(&[2]));
+}
+
 prop_compose! {
     fn any_living()(all in prop::collection::btree_map(0_u8..8, (prop::option::of(0_u64..6), 0_u64..50, any::<bool>()), 0..6)) -> BTreeMap<PersonaId, Living> {
         all.into_iter().map(|(number, (idle, resident, closing))| {
@@ -93,15 +118,15 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_wishes()(all in prop::collection::btree_map(0_u8..8, (0_u64..6, prop::option::of(0_u64..50)), 0..6)) -> BTreeMap<PersonaId, Wish> {
-        all.into_iter().map(|(number, (since, resident))| (id(number), Wish { since: Millis(since), resident })).collect()
+    fn any_wishes()(all in prop::collection::btree_map(0_u8..8, (any::<bool>(), 0_u64..6, prop::option::of(0_u64..50)), 0..6)) -> BTreeMap<PersonaId, Wish> {
+        all.into_iter().map(|(number, (beat, since, resident))| (id(number), Wish { beat, since: Millis(since), resident })).collect()
     }
 }
 
 proptest! {
     #[test]
     fn nobody_is_closed_in_the_middle_of_a_thought_and_the_idle_longest_goes_first(living in any_living(), wishes in any_wishes(), most in 1_usize..6, resident in prop::option::of(0_u64..200)) {
-        let Plan { close, .. } = plan(&living, &wishes, &Places { most, resident });
+        let Plan { close, .. } = plan(&living, &wishes, &Places { most, thinking: 9, resident });
         for closed in &close {
             prop_assert!(living[closed].idle.is_some() && !living[closed].closing);
             let stays = living.iter().filter(|(who, mind)| !mind.closing && !close.contains(*who) && !wishes.contains_key(*who));
@@ -113,18 +138,18 @@ proptest! {
 
     #[test]
     fn nobody_is_overtaken_by_younger_mail(living in any_living(), wishes in any_wishes(), most in 1_usize..6, resident in prop::option::of(0_u64..200)) {
-        let Plan { granted, .. } = plan(&living, &wishes, &Places { most, resident });
+        let Plan { granted, .. } = plan(&living, &wishes, &Places { most, thinking: 9, resident });
         let new = |who: &&PersonaId| !living.contains_key(*who);
         for waits in wishes.keys().filter(new).filter(|who| !granted.contains(*who)) {
             for served in granted.iter().filter(new) {
-                prop_assert!((wishes[served].since, served) < (wishes[waits].since, waits));
+                prop_assert!((wishes[served].rank(), served) < (wishes[waits].rank(), waits));
             }
         }
     }
 
     #[test]
     fn no_more_live_than_is_borne(living in any_living(), wishes in any_wishes(), most in 1_usize..6, resident in prop::option::of(0_u64..200)) {
-        let Plan { granted, .. } = plan(&living, &wishes, &Places { most, resident });
+        let Plan { granted, .. } = plan(&living, &wishes, &Places { most, thinking: 9, resident });
         let new: Vec<&PersonaId> = granted.iter().filter(|who| !living.contains_key(*who)).collect();
         let sum: u64 = living.values().map(|mind| mind.resident).chain(new.iter().filter_map(|who| wishes[*who].resident)).sum();
         let alone = living.is_empty() && new.len() == 1;
@@ -133,12 +158,47 @@ proptest! {
 
     #[test]
     fn nobody_waits_while_an_idle_mind_could_make_room(living in any_living(), wishes in any_wishes(), most in 1_usize..6, resident in prop::option::of(0_u64..200)) {
-        let Plan { granted, close } = plan(&living, &wishes, &Places { most, resident });
+        let Plan { granted, close } = plan(&living, &wishes, &Places { most, thinking: 9, resident });
         let waits = wishes.keys().any(|who| !living.contains_key(who) && !granted.contains(who));
         let going = !close.is_empty() || living.values().any(|mind| mind.closing);
         let could = living.iter().any(|(who, mind)| mind.idle.is_some() && !wishes.contains_key(who));
         prop_assert!(!waits || going || !could || !granted.is_empty());
         let heavy = resident.is_some_and(|most| living.values().map(|mind| mind.resident).sum::<u64>() > most);
         prop_assert!(waits || heavy || close.is_empty(), "nobody is closed for nothing");
+    }
+
+    #[test]
+    fn never_more_than_so_many_think_and_who_is_first_goes_first(living in any_living(), wishes in any_wishes(), most in 1_usize..6, thinking in 1_usize..6) {
+        let Plan { granted, close } = plan(&living, &wishes, &Places { most, thinking, resident: None });
+        let now = living.values().filter(|mind| mind.idle.is_none()).count();
+        prop_assert!(granted.is_empty() || now + granted.len() <= thinking);
+        let goes = |who: &PersonaId| close.contains(who) || living.get(who).is_some_and(|mind| mind.closing);
+        let before = |who: &PersonaId, other: &PersonaId| (wishes[who].rank(), who) < (wishes[other].rank(), other);
+        for served in &granted {
+            let sooner = wishes.keys().filter(|who| !goes(who) && before(who, served)).count();
+            prop_assert!(now + sooner < thinking, "a turn is left for each before her");
+        }
+        for refused in wishes.keys().filter(|who| living.contains_key(*who) && !goes(who) && !granted.contains(*who)) {
+            let sooner = wishes.keys().filter(|who| !goes(who) && before(who, refused)).count();
+            prop_assert!(now + sooner >= thinking, "nobody waits for nothing");
+        }
+    }
+
+    #[test]
+    fn nobody_starves_for_a_turn(order in prop::collection::vec((0_u8..5, any::<bool>()), 1..5), thinking in 1_usize..4) {
+        let mut wishes: BTreeMap<PersonaId, Wish> = BTreeMap::new();
+        for (since, (number, beat)) in order.iter().enumerate() {
+            wishes.insert(id(*number), Wish { beat: *beat, since: Millis(since as u64), resident: None });
+        }
+        let living: BTreeMap<_, _> = wishes.keys().map(|who| (who.clone(), Living { idle: Some(Millis(0)), resident: 0, closing: false })).collect();
+        let mut served = 0;
+        let all = wishes.len();
+        while !wishes.is_empty() {
+            let Plan { granted, .. } = plan(&living, &wishes, &Places { most: 9, thinking, resident: None });
+            prop_assert!(!granted.is_empty());
+            served += granted.len();
+            wishes.retain(|who, _| !granted.contains(who));
+        }
+        prop_assert_eq!(served, all);
     }
 }

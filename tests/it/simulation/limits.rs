@@ -62,7 +62,7 @@ fn order(world: &World) -> Vec<&'static str> {
 
 #[test]
 fn the_next_place_goes_to_the_oldest_mail() {
-    let mut world = with_zoe(Places { most: 1, resident: None });
+    let mut world = with_zoe(Places { most: 1, thinking: 1, resident: None });
     world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(5), ..usual() });
     world.play(async |stage| {
         let swarm = stage.swarm().await;
@@ -80,8 +80,44 @@ fn the_next_place_goes_to_the_oldest_mail() {
 }
 
 #[test]
+fn so_many_think_at_once_and_what_is_addressed_goes_before_the_beat() {
+    let mut world = with_zoe(Places { most: 8, thinking: 1, resident: None });
+    world.script = Arc::new(|_, _| {
+        let reply = json!({ "say": [], "react": [] }).to_string();
+        let outcome = Outcome::Ends(Ending::Answered { reply });
+        Scripted { outcome, thinking: Duration::from_secs(40), ..usual() }
+    });
+    world.config.heart.beat = Duration::from_secs(600);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let thoughts = || ["brage", "eir", "zoe"].map(|who| stage.thoughts(who));
+        stage.alice().say(&swarm, "Eir, Brage and Zoe, begin");
+        stage.pass(180_000).await;
+        assert_eq!(thoughts(), [1, 1, 1]);
+        assert_eq!(stage.stats().await["minds"].as_object().map(serde_json::Map::len), Some(3), "all live");
+        stage.bob().say(&swarm, "a word for the beat");
+        let beat = stage.stats().await["next_beat"].as_u64().expect("one will fall");
+        stage.pass(beat - stage.now() - 20_000).await;
+        stage.alice().say(&swarm, "Eir, now");
+        stage.pass(25_000).await;
+        assert_eq!(thoughts(), [1, 2, 1], "the beat has fallen, and she thinks");
+        stage.alice().say(&swarm, "Zoe, now");
+        stage.pass(180_000).await;
+        assert_eq!(thoughts(), [2, 2, 2]);
+    });
+    let fed: Vec<(String, u64)> = ["brage", "eir", "zoe"]
+        .into_iter()
+        .flat_map(|who| world.fed(who).into_iter().map(move |fed| (who.to_owned(), fed.at)))
+        .collect();
+    let mut times: Vec<u64> = fed.iter().map(|(_, at)| *at).collect();
+    times.sort_unstable();
+    assert!(times.windows(2).all(|two| two[1] - two[0] >= 40_000), "never two at once: {fed:?}");
+    assert_eq!(order(&world)[3..], ["eir", "zoe", "brage"], "the beat was before Zoe was asked: {fed:?}");
+}
+
+#[test]
 fn the_idle_longest_makes_room_where_the_memory_is_spent() {
-    let mut world = with_zoe(Places { most: 8, resident: Some(250) });
+    let mut world = with_zoe(Places { most: 8, thinking: 8, resident: Some(250) });
     world.script = Arc::new(|_, _| {
         let usage = Usage { resident: Some(100), ..Usage::default() };
         Scripted { usage, ..usual() }

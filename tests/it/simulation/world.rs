@@ -351,7 +351,7 @@ fn config(setup: &Setup, state: PathBuf) -> Config {
         heart: Heart::default(),
         typing_waits: false,
         reconcile: Duration::from_secs(300),
-        places: Places { most: 8, resident: None },
+        places: Places { most: 8, thinking: 8, resident: None },
         mind: Mind::Scripted(scripted::Config { state }),
         mind_version: "scripted".into(),
         budget: Budget::default(),
