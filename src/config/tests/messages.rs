@@ -346,7 +346,7 @@ fn registers_and_rooms_fit() {
 
 #[test]
 fn the_beat_is_checked() {
-    let at = |key: &str, said: &str| format!("DIR/bridge.toml:12: heart.{key}: {said}");
+    let at = |key: &str, said: &str| format!("DIR/bridge.toml:13: heart.{key}: {said}");
     let out = at(
         "beat",
         "lies outside its bounds; write one from heart.beat_min to heart.beat_max, or set those, too",
