@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use super::BridgeError;
 use super::PersonaConfig;
 use super::halt::Halt;
+use super::reminders;
 use super::shared::Shared;
 use super::spend;
 use super::turn::Turns;
-use crate::conversation::{LineId, Millis, PersonaId};
+use crate::conversation::{Lane, LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::heart::State;
@@ -64,7 +65,8 @@ impl Live {
             self.ask_if_told();
             self.quarantine_if_spoilt().await?;
             self.look_at_limits().await?;
-            let step = decide(&self.situation()?);
+            let reminder = reminders::next(&self.shared, &self.id).await?;
+            let step = decide(&self.situation(reminder)?);
             self.shared.heart.finds(&self.id, self.beat_state(&step));
             if !self.waits_for_place() && !matches!(step, Step::Feed(_)) {
                 self.shared.wants_no_place(&self.id);
@@ -130,7 +132,7 @@ impl Live {
         }
     }
 
-    fn situation(&self) -> Result<Situation, BridgeError> {
+    fn situation(&self, reminder: Option<(Lane, Millis)>) -> Result<Situation, BridgeError> {
         Ok(Situation {
             now: self.shared.clock.now(),
             shutting_down: self.shared.soft.is_cancelled(),
@@ -141,6 +143,7 @@ impl Live {
             stopped: self.turns.is_stopped()?,
             lanes: self.shared.ready_lanes(&self.id)?,
             settle: self.shared.config.settle,
+            reminder,
             grant: self.shared.heart.granted(&self.id),
         })
     }

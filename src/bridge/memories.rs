@@ -19,6 +19,8 @@ use crate::store::Remembering;
 pub(crate) struct Reminded {
     /// As it is shown.
     pub(crate) memories: Vec<Memory>,
+    /// The generation that is told which of her reminders are open, if it is.
+    pub(crate) listed: Option<u32>,
     recalled: Recalled,
     /// What her generation has seen then, if that is new.
     seen: Option<Seen>,
@@ -65,7 +67,7 @@ pub(crate) fn remind(
         (recalled, memories)
     });
     let seen = Some(before.with(&hand, &recalled)).filter(|seen| known.as_ref() != Some(seen));
-    Ok(Reminded { memories, recalled, seen })
+    Ok(Reminded { memories, listed: None, recalled, seen })
 }
 
 /// Which of the labels are those of memories that were worded in the lane.

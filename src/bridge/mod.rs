@@ -144,6 +144,7 @@ mod probe;
 mod readiness;
 mod receive;
 mod reconcile;
+pub mod reminders;
 mod rooms;
 mod run;
 mod seats;

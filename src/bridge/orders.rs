@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::campaigns::{self, Campaigns};
 use super::inspect::{self, Asked};
+use super::reminders::{self, Reminders};
 use super::shared::Shared;
 use super::states::{self, States};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
@@ -120,6 +121,13 @@ pub enum Order {
     },
     /// A campaign is opened or closed, or all are listed.
     Campaign(Campaigns),
+    /// Her reminders are listed, or one is cancelled.
+    Remind {
+        /// Whose.
+        persona: PersonaId,
+        /// What is asked of them.
+        asked: Reminders,
+    },
 }
 
 impl Order {
@@ -147,6 +155,7 @@ impl Order {
                 States::Put(text) => json!({ "order": PUT, "persona": persona.as_str(), DOCUMENT: text }),
             },
             Self::Campaign(asked) => asked.to_json(),
+            Self::Remind { persona, asked } => asked.to_json(persona),
         }
     }
 
@@ -178,6 +187,9 @@ impl Order {
         if let Some(asked) = Campaigns::from_json(order, json) {
             return Some(Self::Campaign(asked));
         }
+        if let Some(asked) = Reminders::from_json(order, json) {
+            return Some(Self::Remind { persona: persona?, asked });
+        }
         let word = Word::named(order)?;
         Some(Self::Session { persona: persona?, word })
     }
@@ -185,9 +197,10 @@ impl Order {
     /// Whom it is about; else it is about all.
     fn persona(&self) -> Option<&PersonaId> {
         match self {
-            Self::Session { persona, .. } | Self::Memory { persona, .. } | Self::State { persona, .. } => {
-                Some(persona)
-            }
+            Self::Session { persona, .. }
+            | Self::Memory { persona, .. }
+            | Self::State { persona, .. }
+            | Self::Remind { persona, .. } => Some(persona),
             Self::Brake { persona, .. } => persona.as_ref(),
             Self::Release { of } => of.as_ref().map(|(persona, _)| persona),
             Self::Campaign(_) => None,
@@ -201,6 +214,7 @@ impl Order {
             Self::Memory { asked: Asked::List | Asked::Show(_), .. }
                 | Self::State { asked: States::Get, .. }
                 | Self::Campaign(Campaigns::List)
+                | Self::Remind { asked: Reminders::List, .. }
                 | Self::Brake { lever: Lever::Show, .. }
         )
     }
@@ -256,6 +270,7 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
         Order::Memory { persona, asked } => Ok(inspect::carry_out(store, persona, asked).await?),
         Order::State { persona, asked } => states::carry_out(store, persona, asked, now).await,
         Order::Campaign(asked) => Ok(campaigns::carry_out(store, asked).await?),
+        Order::Remind { persona, asked } => Ok(reminders::carry_out(store, persona, asked).await?),
         Order::Release { of } => {
             let (persona, user) = of.clone().unzip();
             let (mail, says) = (store.release_mail(persona).await?, store.release_says(user).await?);
@@ -322,7 +337,7 @@ pub(crate) async fn heed(shared: &Shared, order: &Order) -> Result<String, Order
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::{Campaign, Slug};
+    use crate::conversation::{Campaign, ReminderNumber, Slug};
 
     #[test]
     fn an_order_is_read_back() {
@@ -352,6 +367,8 @@ mod tests {
             Order::Campaign(Campaigns::Open(Campaign::new(fair.clone(), "The fair").unwrap())),
             Order::Campaign(Campaigns::Close(fair)),
             Order::Campaign(Campaigns::List),
+            Order::Remind { persona: eir().0, asked: Reminders::List },
+            Order::Remind { persona: eir().0, asked: Reminders::Cancel(ReminderNumber(3)) },
         ] {
             assert_eq!(Order::from_json(&order.to_json()), Some(order));
         }
@@ -366,6 +383,8 @@ mod tests {
             json!({ "order": "flush" }),
             json!({ "order": "list-memories", "memories": [] }),
             json!({ "order": "get-state" }),
+            json!({ "order": "list-reminders" }),
+            json!({ "order": "cancel-reminder", "persona": "eir", "reminder": "r3" }),
             json!({ "order": "open-campaign", "slug": "fair" }),
             json!({ "order": "open-campaign", "slug": "fair", "title": "a\nb" }),
             json!({ "order": "close-campaign", "slug": "The fair" }),

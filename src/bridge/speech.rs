@@ -9,10 +9,10 @@ use ruma::{OwnedEventId, OwnedRoomId};
 use super::calls::unlimited;
 use super::shared::{SayTarget, Shared};
 use super::turn::labels_of;
-use super::{BridgeError, Config, Mind, PersonaConfig, memories};
+use super::{BridgeError, Config, Mind, PersonaConfig, memories, reminders};
 use crate::conversation::past::{PastLine, told};
 use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
-use crate::conversation::reply::{self, Act, Agenda, Allowance, Fault, Keeps, SCHEMA, Target};
+use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
 use crate::conversation::{Batch, Cause, Content, Lane, Memory, Millis, PersonaId, Room, hops};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
@@ -70,7 +70,9 @@ pub(crate) async fn surroundings(
     }
     let hands: BTreeSet<OwnedRoomId> = batch.deliveries.iter().map(|d| d.room.clone()).collect();
     let past = past(shared, id, (batch, turn.as_of), session)?;
-    let named = hands.iter().chain(past.iter().map(|line| &line.room));
+    let (told, agenda) = reminders::told(shared, id, turn, session)?;
+    let of_reminders = told.iter().filter_map(|reminder| reminder.remind.room.as_ref());
+    let named = hands.iter().chain(past.iter().map(|line| &line.room)).chain(of_reminders);
     let rooms = room_labels(shared, persona, batch, named);
     let mut context = BTreeMap::new();
     let first = session.last_committed.is_none();
@@ -90,6 +92,8 @@ pub(crate) async fn surroundings(
         memories,
         past,
         notices: turn.news.as_ref().map(|news| news.notices.clone()).unwrap_or_default(),
+        reminders: told,
+        agenda,
         trim_over,
         whole,
         tight: turn.troubles.tight,
@@ -328,6 +332,9 @@ fn allowance(
     let (trim_over, whole) = trimming(shared, id, batch)?;
     let tight = turn.troubles.tight;
     let parts = prompt::parts(batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
-    let agenda = Agenda { now: turn.as_of, ..Agenda::default() };
-    Ok((reply::allowance(batch, rooms, heard).with(memories, parts).timed(agenda), closed))
+    let told = reminders::of_turn(shared, id, turn)?;
+    let home = told.iter().find_map(|reminder| reminder.remind.room.as_ref());
+    let agenda = reminders::agenda(shared, id, turn)?;
+    let allowance = reply::allowance(batch, rooms, heard).with(memories, parts);
+    Ok((allowance.timed(agenda).at_home(home), closed))
 }

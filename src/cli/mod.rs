@@ -15,6 +15,7 @@ mod ledger;
 mod memory;
 mod persona;
 mod release;
+mod remind;
 mod run;
 mod session;
 mod simulate;
@@ -75,6 +76,8 @@ pub enum Command {
     /// Open or close a campaign, which every Persona is told of, or list those that are open
     #[command(subcommand)]
     Campaign(campaign::Asked),
+    /// List what a Persona wants to be reminded of, or cancel one
+    Remind(remind::Options),
     /// Let a Persona's next mail begin her next session
     Refresh(session::Options),
     /// Let a Persona note what would be lost with her session
@@ -176,6 +179,7 @@ pub fn at_once(cli: &Cli, environment: &Environment) -> Result<Option<ExitCode>,
             | Command::Memory(_)
             | Command::Persona(_)
             | Command::Campaign(_)
+            | Command::Remind(_)
             | Command::Refresh(_)
             | Command::Flush(_)
             | Command::Brake(_)
@@ -205,6 +209,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
         Some(Command::Memory(asked)) => memory::memory(asked, environment).await,
         Some(Command::Persona(asked)) => persona::persona(asked, environment).await,
         Some(Command::Campaign(asked)) => campaign::campaign(asked, environment).await,
+        Some(Command::Remind(options)) => remind::remind(options, environment).await,
         Some(Command::Refresh(options)) => session::say(options, environment, Word::Refresh).await,
         Some(Command::Flush(options)) => session::say(options, environment, Word::Flush).await,
         Some(Command::Brake(options)) => brake::brake(options, environment).await,

@@ -7,6 +7,7 @@ use super::campaign::{Campaign, Slug};
 use super::event::{Message, MessageKind};
 use super::ids::PersonaId;
 use super::memory::MemoryNumber;
+use super::reminder::ReminderNumber;
 use super::room::Persona;
 use super::steer::{PREFIX, is_called};
 
@@ -39,6 +40,8 @@ pub enum Command {
     Memory(PersonaId, Memories),
     /// Campaigns.
     Campaign(Campaigns),
+    /// A Persona's reminders are listed, or one is cancelled.
+    Remind(PersonaId, Option<ReminderNumber>),
     /// Who may wake whom in a room, which may be named.
     Wakes(Option<String>),
     /// Which bridge this is.
@@ -62,6 +65,7 @@ impl Command {
             Self::Ledger(_) => "ledger",
             Self::Memory(..) => "memory",
             Self::Campaign(_) => "campaign",
+            Self::Remind(..) => "remind",
             Self::Wakes(_) => "wakes",
             Self::Version => "version",
         }
@@ -91,7 +95,7 @@ pub enum Campaigns {
 }
 
 /// The commands: how each is written, and what it does.
-pub const NAMES: [(&str, &str, &str); 15] = [
+pub const NAMES: [(&str, &str, &str); 16] = [
     ("help", "", "this list"),
     ("status", "", "how everybody is: state, waiting mail, session, spend"),
     ("personas", "", "who there is"),
@@ -105,6 +109,7 @@ pub const NAMES: [(&str, &str, &str); 15] = [
     ("ledger", "[NAME]", "what the sessions used and cost in seven days"),
     ("memory", "NAME [show|forget LABEL]", "what she remembers; only where you and I are alone"),
     ("campaign", "[open SLUG TITLE|close SLUG]", "the open campaigns; one is opened or closed"),
+    ("remind", "NAME [cancel LABEL]", "what she wants to be reminded of; only where you and I are alone"),
     ("wakes", "[ROOM]", "who wakes whom in a room, and why not"),
     ("version", "", "which bridge this is"),
 ];
@@ -158,6 +163,7 @@ pub fn read(words: &str, personas: &[Persona]) -> Result<Command, String> {
         "ledger" => whom(rest).map(Command::Ledger),
         "memory" => memory(rest, personas),
         "campaign" => campaign(rest),
+        "remind" => remind(rest, personas),
         "wakes" => Ok(Command::Wakes((!rest.is_empty()).then(|| rest.to_owned()))),
         "stop" | "go" => {
             Err("say `stop` or `!persona go` in the room that is meant; `brake` holds everybody".to_owned())
@@ -183,6 +189,19 @@ fn memory(rest: &str, personas: &[Persona]) -> Result<Command, String> {
         words.truncate(words.len() - 2);
     }
     persona(&words.join(" "), personas, "memory").map(|id| Command::Memory(id, asked))
+}
+
+fn remind(rest: &str, personas: &[Persona]) -> Result<Command, String> {
+    let (whom, label) = match rest.rsplit_once(char::is_whitespace) {
+        Some((before, label)) => match before.trim_end().strip_suffix("cancel") {
+            Some(whom) if whom.ends_with(char::is_whitespace) => (whom.trim_end(), Some(label)),
+            Some(_) | None => (rest, None),
+        },
+        None => (rest, None),
+    };
+    let number = |label: &str| ReminderNumber::of_label(label).ok_or_else(|| usage("remind"));
+    let cancel = label.map(number).transpose()?;
+    persona(whom, personas, "remind").map(|id| Command::Remind(id, cancel))
 }
 
 fn campaign(rest: &str) -> Result<Command, String> {
@@ -306,6 +325,8 @@ mod tests {
         let fair = Campaign::new(slug(), "The big fair").unwrap();
         check("campaign open fair The big fair", Command::Campaign(Campaigns::Open(fair)));
         check("campaign close fair", Command::Campaign(Campaigns::Close(slug())));
+        check("remind old brage", Command::Remind(brage(), None));
+        check("remind eir cancel r3", Command::Remind(eir(), Some(ReminderNumber(3))));
         check("wakes", Command::Wakes(None));
         check("wakes #swarm:hs.test", Command::Wakes(Some("#swarm:hs.test".into())));
         check("version", Command::Version);
@@ -321,6 +342,10 @@ mod tests {
         answers(
             "pause",
             "it is written `pause NAME`: nothing is asked of her any more, and she says nothing",
+        );
+        answers(
+            "remind eir cancel n3",
+            "it is written `remind NAME [cancel LABEL]`: what she wants to be reminded of; only where you and I are alone",
         );
         answers(
             "status of eir",
@@ -343,7 +368,7 @@ mod tests {
         }
 
         #[test]
-        fn a_slip_of_the_hand_is_never_carried_out(which in 0_usize..15, at in 0_usize..8, letter in "[a-z]") {
+        fn a_slip_of_the_hand_is_never_carried_out(which in 0_usize..16, at in 0_usize..8, letter in "[a-z]") {
             let name = NAMES[which].0;
             let mut slip = name.to_owned();
             slip.insert_str(at.min(name.len()), &letter);

@@ -53,6 +53,8 @@ pub struct Reminder {
     pub lane: Lane,
     /// What she asked.
     pub remind: Remind,
+    /// When she did.
+    pub set: Millis,
     /// In which generation of her session it was listed to her last.
     pub listed: Option<u32>,
 }

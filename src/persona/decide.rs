@@ -35,6 +35,8 @@ pub struct Situation {
     pub lanes: Vec<LaneMail>,
     /// How long a room must have been quiet, and the longest wait for that.
     pub settle: Settle,
+    /// Where her next reminder is told, and when it is due.
+    pub reminder: Option<(Lane, Millis)>,
     /// The turn that a beat grants her, if one does.
     pub grant: Option<(Lane, Wake)>,
 }
@@ -95,6 +97,8 @@ pub struct OpenTurn {
     pub spent: Usd,
     /// Why, where it is a flush: without mail, she only notes what would be lost with her session.
     pub flush: Option<String>,
+    /// The numbers of her reminders that it tells.
+    pub reminders: Vec<u64>,
     /// What it tells beside the mail; fed again to the same session, the same.
     pub news: Option<News>,
     /// What went wrong so far.
@@ -181,8 +185,9 @@ pub enum Stop {
 /// 4. Her mind is busy, stopping, or has no place to live or to think: an event will wake her.
 /// 5. A turn is open: it is fed as soon as its time has come.
 /// 6. A lane is due: a turn begins with all its mail; of several, the one whose mail is oldest.
-/// 7. A beat grants her a turn: it begins, unless nothing waits there any more that it was for.
-/// 8. Else she sleeps until the first lane is due.
+/// 7. A reminder of hers is due: a turn begins in its lane.
+/// 8. A beat grants her a turn: it begins, unless nothing waits there any more that it was for.
+/// 9. Else she sleeps until the first lane or reminder is due.
 pub fn decide(situation: &Situation) -> Step {
     if situation.shutting_down {
         return wind_down(situation);
@@ -228,12 +233,16 @@ fn begin(situation: &Situation) -> Step {
     let dues =
         || situation.lanes.iter().filter_map(|mail| Some((mail, lane_due(mail, now, situation.settle)?)));
     let ready = dues().filter(|(_, due)| *due <= now).map(|(mail, _)| mail);
-    match ready.min_by_key(|mail| (mail.oldest, &mail.lane)) {
-        Some(mail) => Step::BeginTurn(mail.lane.clone(), Wake::Mail),
-        None => match granted(situation) {
-            Some((lane, wake)) => Step::BeginTurn(lane.clone(), wake),
-            None => Step::Sleep(dues().map(|(_, due)| due).min()),
-        },
+    if let Some(mail) = ready.min_by_key(|mail| (mail.oldest, &mail.lane)) {
+        return Step::BeginTurn(mail.lane.clone(), Wake::Mail);
+    }
+    let reminder = situation.reminder.as_ref();
+    if let Some((lane, _)) = reminder.filter(|(_, due)| *due <= now) {
+        return Step::BeginTurn(lane.clone(), Wake::Reminder);
+    }
+    match granted(situation) {
+        Some((lane, wake)) => Step::BeginTurn(lane.clone(), wake),
+        None => Step::Sleep(dues().map(|(_, due)| due).chain(reminder.map(|(_, due)| *due)).min()),
     }
 }
 

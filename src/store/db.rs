@@ -20,14 +20,15 @@ use super::{
     Waiting,
 };
 use super::{
-    brake, campaigns, compact, group, heart, inbox, ledger, memories, outbox, record, redact, rooms,
-    sessions, states, told, transcript, turns,
+    brake, campaigns, compact, group, heart, inbox, ledger, memories, outbox, record, redact, reminders,
+    rooms, sessions, states, told, transcript, turns,
 };
 use crate::conversation::about_me::Question;
 use crate::conversation::notices::Told;
 use crate::conversation::past::PastTurn;
 use crate::conversation::{
-    Campaign, Delivery, Described, Lane, MemoryNumber, Millis, PersonaId, RequestId, Slug, TurnId,
+    Campaign, Delivery, Described, Lane, MemoryNumber, Millis, PersonaId, Reminder, ReminderNumber,
+    RequestId, Slug, TurnId,
 };
 use crate::persona::heart::{Beats, Rhythm};
 use crate::persona::memory::{MOST, Memories, Seen, surplus};
@@ -386,6 +387,15 @@ impl Store {
     /// Closes a campaign; answers whether it was open.
     pub async fn close_campaign(&self, slug: Slug) -> Result<bool> {
         self.write(move |tx| campaigns::close(tx, &slug)).await
+    }
+    /// What a Persona wants to be reminded of, by number.
+    pub fn reminders(&self, persona: &PersonaId) -> Result<Vec<Reminder>> {
+        self.read(|view| reminders::of(view, persona))
+    }
+    /// Cancels one of them; answers whether it was open.
+    pub async fn cancel_reminder(&self, persona: &PersonaId, number: ReminderNumber) -> Result<bool> {
+        let persona = persona.clone();
+        self.write(move |tx| reminders::cancel(tx, &persona, number)).await
     }
     /// Takes the words out of a Persona's mail, so that it is not fed any more.
     pub async fn withdraw(&self, persona: &PersonaId, seqs: Vec<u64>) -> Result<()> {

@@ -25,6 +25,7 @@ mod overlay;
 mod reactions;
 mod record;
 mod redact;
+mod reminders;
 mod rooms;
 mod sessions;
 mod states;
@@ -44,7 +45,8 @@ use crate::conversation::about_me::Question;
 use crate::conversation::reply::Pulse;
 use crate::conversation::steer::Steer;
 use crate::conversation::{
-    Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId,
+    Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, Remind, ReminderNumber, RequestId,
+    TurnId,
 };
 use crate::persona::memory::{Recalled, Seen};
 use crate::persona::session::{Entry, Session};
@@ -335,6 +337,8 @@ pub struct Commit {
     pub memory: Remembering,
     /// Her pulse, where she gives one.
     pub pulse: Option<Pulse>,
+    /// What it does to her reminders.
+    pub reminders: Reminding,
     /// The mail of it that she wants to be shown in whole: it becomes mail again.
     pub show: BTreeSet<u64>,
     /// What she says, as it is taken down with what she heard; none where nothing is taken down.
@@ -374,6 +378,17 @@ pub struct Pace {
     pub waiting: usize,
     /// Whether it is told that it is full.
     pub full: bool,
+}
+
+/// What a turn does to a Persona's reminders, beside those that it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reminding {
+    /// What she wants to be reminded of in its lane.
+    pub remind: Vec<Remind>,
+    /// What she wants to be reminded of no more.
+    pub unremind: BTreeSet<ReminderNumber>,
+    /// The generation of her session that was told which are open in its lane, if it was.
+    pub listed: Option<u32>,
 }
 
 /// What a turn does to a Persona's memories.

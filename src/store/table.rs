@@ -92,6 +92,8 @@ tables! {
     Rhythms = "rhythms",
     /// Persona, lane, number → a reaction to what she said that she was not told yet; behind them, how many more there are.
     Reactions = "reactions",
+    /// Persona, number → what she wants to be reminded of.
+    Reminders = "reminders",
 }
 
 /// A key whose first part may be scanned for: the part with its length before it, then the rest.

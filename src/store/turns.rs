@@ -9,7 +9,7 @@ use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{Books, Commit, Result, guard, heart, ledger, outbox, sessions, told, transcript};
+use super::{Books, Commit, Result, guard, heart, ledger, outbox, reminders, sessions, told, transcript};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
 use crate::persona::OpenTurn;
 
@@ -55,11 +55,12 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<MemoryNumber>) -> Result<()> {
-    let Commit { persona, turn, says, guard, session, ledger, memory, pulse, show, said, now } = commit;
+    let Commit { persona, turn, says, guard, session, ledger, memory, pulse, show, said, now, .. } = commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
     };
+    reminders::ended(tx, &persona, &open, commit.reminders, now)?;
     if let Some(news) = open.news {
         told::put(tx, &persona, &open.lane, news)?;
     }
@@ -143,6 +144,7 @@ pub(super) fn hold(
     if turn.flush.is_none() {
         heart::ended(tx, persona, None, now)?;
     }
+    reminders::put_off(tx, persona, turn, now)?;
     if open(tx, persona)?.is_some_and(|open| open.id == turn.id) {
         tx.remove(Table::Turns, &turn_key(persona))?;
     }

@@ -315,6 +315,7 @@ impl World {
             as_of: now,
             spent: persona_bridge::persona::session::Usd::default(),
             flush: None,
+            reminders: Vec::new(),
             news: None,
             troubles: Troubles::default(),
         };
@@ -330,6 +331,7 @@ impl World {
         let says = says(&turn.to_string(), count);
         let commit = Commit {
             pulse: None,
+            reminders: Default::default(),
             persona,
             turn,
             says,

@@ -14,6 +14,7 @@ use super::campaigns::Campaigns as CampaignOrder;
 use super::directory::Directory;
 use super::inspect::Asked;
 use super::orders::{self, Lever, Order, OrderError};
+use super::reminders::Reminders;
 use super::shared::{SayTarget, Shared, notice};
 use super::translate::{Path, level};
 use crate::conversation::about_me::{self, Question, Wish};
@@ -121,8 +122,11 @@ async fn carry_out(
         Command::Wakes(named) => return Ok(show::wakes(shared, room, named.as_deref())),
         Command::Version => return Ok(show::version(shared)),
         Command::Ledger(of) => return ledger(shared, of.as_ref()),
-        Command::Memory(..) if !is_alone => return Ok(ALONE_ONLY.to_owned()),
+        Command::Memory(..) | Command::Remind(..) if !is_alone => return Ok(ALONE_ONLY.to_owned()),
         Command::Memory(persona, asked) => Order::Memory { persona, asked: of_memories(asked) },
+        Command::Remind(persona, cancel) => {
+            Order::Remind { persona, asked: cancel.map_or(Reminders::List, Reminders::Cancel) }
+        }
         Command::Hold(persona) => Order::Brake { lever: Lever::Hold, persona },
         Command::LetGo(persona) => Order::Brake { lever: Lever::Release, persona },
         Command::Held => Order::Brake { lever: Lever::Show, persona: None },

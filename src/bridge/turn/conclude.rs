@@ -9,10 +9,11 @@ use crate::bridge::BridgeError;
 use crate::bridge::halt::Halt;
 use crate::bridge::speech::{self, Spoken};
 use crate::bridge::spend;
+use crate::conversation::reply::Reminds;
 use crate::conversation::{LineId, prompt};
 use crate::persona::session::Reason;
 use crate::persona::{Ending, OpenTurn, Usage, Verdict, shorter, tighter, verdict};
-use crate::store::{Books, Commit};
+use crate::store::{Books, Commit, Reminding};
 
 impl Turns {
     /// Carries out what follows from an ending, with what it used and whether that is recalled from the session's file; answers
@@ -120,6 +121,9 @@ impl Turns {
     ) -> Result<(), BridgeError> {
         let Spoken { says, lost: _, words, keeps, guard } = spoken;
         let pulse = keeps.pulse;
+        let Reminds { remind, unremind } = keeps.reminds.clone();
+        let reminders =
+            Reminding { remind, unremind, listed: self.reminded.listed.filter(|_| line.is_some()) };
         let show = keeps.show.iter().filter_map(|label| label.strip_prefix('m')?.parse().ok()).collect();
         let is_taken_down =
             line.is_some() && turn.flush.is_none() && !self.shared.config.transcript_keep.is_zero();
@@ -135,6 +139,7 @@ impl Turns {
         let Books { session: Some(session), ledger } = self.sessions.books() else { return Ok(()) };
         let commit = Commit {
             pulse,
+            reminders,
             persona: self.persona.persona.id.clone(),
             turn: turn.id,
             says,
@@ -169,7 +174,10 @@ impl Turns {
 
     async fn hold(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
         let id = &self.persona.persona.id;
-        let text = format!("{} could not answer {} messages, they are held: {reason}", id, turn.seqs.len());
+        let text = match turn.seqs.len() {
+            0 => format!("{id} could not take up a turn without mail: {reason}"),
+            mail => format!("{id} could not answer {mail} messages, they are held: {reason}"),
+        };
         self.shared.tell(&format!("held:{}", turn.id), &text).await?;
         self.put_aside(turn, reason).await
     }

@@ -16,6 +16,7 @@ use super::clock::draw_turn;
 use super::memories::{self, Reminded};
 use super::news;
 use super::presence::Presence;
+use super::reminders;
 use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
@@ -128,7 +129,9 @@ impl Turns {
             return Ok(false);
         };
         let deliveries = self.shared.store.deliveries(id, &turn.seqs)?;
-        Ok(deliveries.iter().any(|delivery| self.shared.stops(id, &delivery.room)))
+        let told = reminders::of_turn(&self.shared, id, turn)?;
+        Ok(deliveries.iter().any(|delivery| self.shared.stops(id, &delivery.room))
+            || told.iter().any(|reminder| reminders::waits(&self.shared, id, reminder)))
     }
 
     /// Whether the line is the one that the open turn waits for.
@@ -149,7 +152,8 @@ impl Turns {
         }
         self.sessions.take_up(&mail).await?;
         let seqs = mail.iter().map(|delivery| delivery.seq).collect();
-        let turn = OpenTurn { wake, seqs, ..self.drawn(lane) };
+        let reminders = reminders::due_in(&self.shared, &id, lane)?;
+        let turn = OpenTurn { wake, seqs, reminders, ..self.drawn(lane) };
         tracing::info!(persona = %id, turn = %turn.id, mail = turn.seqs.len(), ?wake, "turn begins");
         self.write(turn).await
     }
@@ -166,6 +170,7 @@ impl Turns {
             as_of: self.shared.clock.now(),
             spent: Usd::default(),
             flush: None,
+            reminders: Vec::new(),
             news: None,
             troubles: Troubles::default(),
         }
@@ -221,7 +226,8 @@ impl Turns {
         }
         let batch = Batch { lane: turn.lane.clone(), deliveries }.settled();
         let nothing_left = batch.deliveries.iter().all(|d| d.kind == DeliveryKind::Withdrawn);
-        if nothing_left && turn.wake != Wake::Silence {
+        let told = reminders::of_turn(&self.shared, &id, &turn)?;
+        if nothing_left && turn.wake != Wake::Silence && told.is_empty() {
             self.close(turn).await?;
             return Ok(None);
         }
@@ -234,6 +240,7 @@ impl Turns {
         let surroundings =
             speech::surroundings(&self.shared, &self.persona, &batch, &session, memories, &turn).await?;
         self.reminded.shows(&surroundings.context);
+        self.reminded.listed = (!surroundings.agenda.is_empty()).then_some(session.generation);
         let line = LineId::derive(turn.id, turn.attempt);
         self.presence.thinking(&batch);
         self.sessions.feeds(&batch.deliveries, put);

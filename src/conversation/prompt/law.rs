@@ -9,6 +9,7 @@ use super::*;
 use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
 use crate::conversation::ids::Lane;
 use crate::conversation::memory::{Kept, Memory, MemoryNumber, Origin, Task};
+use crate::conversation::reminder::{Remind, ReminderNumber};
 
 /// Fragments of which forged lines are made.
 fn fragment() -> impl Strategy<Value = String> {
@@ -143,6 +144,8 @@ prop_compose! {
         memories in prop::collection::vec(any_memory(), 0..5),
         past in prop::collection::vec(any_past(), 0..5),
         notices in prop::collection::vec(text(), 0..3),
+        reminders in prop::collection::vec(any_reminder(), 0..3),
+        agenda in prop::collection::vec(any_reminder(), 0..3),
         begins_anew in any::<bool>(),
         trim_over in prop::option::of(0..60_usize),
         whole in prop::collection::btree_set(100..110_u64, 0..3),
@@ -151,8 +154,15 @@ prop_compose! {
         let labels = heard.chain([(event("20"), OWN.to_owned())]).collect();
         let now = Millis(NOW);
         Surroundings {
-            rooms, labels, context, memories, past, notices, trim_over, whole, tight: false, begins_anew, scheduled: false, now,
+            rooms, labels, context, memories, past, notices, reminders, agenda, trim_over, whole, tight: false, begins_anew, scheduled: false, now,
         }
+    }
+}
+
+prop_compose! {
+    fn any_reminder()(number in 1..9_u64, due in 0..2 * NOW, text in text(), room in prop::option::of(any_room())) -> Reminder {
+        let remind = Remind { due: Millis(due), text, room };
+        Reminder { number: ReminderNumber(number), lane: swarm(), remind, set: Millis(NOW), listed: None }
     }
 }
 
@@ -283,7 +293,9 @@ proptest! {
     fn a_rendered_batch_reads_back_as_its_deliveries(batch in any_batch(), around in any_surroundings()) {
         let words = render(&batch, &around);
         let (header, mut read) = read_back(&words);
-        prop_assert!(header.starts_with("# mail for you in register swarm: "));
+        let is_bare = batch.shown().next().is_none() && !around.reminders.is_empty();
+        let begin = if is_bare { "# a reminder of yours: " } else { "# mail for you in register swarm: " };
+        prop_assert!(header.starts_with(begin));
         let seam = if around.begins_anew { format!("{SEAM}\n") } else { String::new() };
         let mail = if around.past.is_empty() { header } else { past::HEADER };
         let first = if around.memories.is_empty() { mail } else { "# you remember\n" };

@@ -1,7 +1,7 @@
 //! From deliveries to words, in a form that can be read back exactly.
 //!
-//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier`, `heard`, `said`, or the label of a
-//! message or memory; whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
+//! A batch is one text block of lines. Only the bridge writes lines that begin with `#`, `room`, `earlier`, `heard`, `said`, `reminder`, or the label
+//! of a message or memory; whatever somebody else wrote is cleaned or stands behind a prefix, so that no text can form such a line. A new
 //! mark is a line in `mark` and one in [`system()`].
 
 pub(super) mod clean;
@@ -12,6 +12,7 @@ mod memories;
 mod past;
 #[cfg(test)]
 mod read;
+mod reminders;
 mod render;
 mod system;
 mod time;
@@ -25,10 +26,12 @@ use super::batch::{Batch, Delivery};
 use super::ids::{Lane, Millis};
 use super::memory::Memory;
 use super::past::PastLine;
+use super::reminder::Reminder;
 
 pub use memories::memory_line;
 #[cfg(test)]
 pub(crate) use read::read_back;
+pub use reminders::reminder_line;
 pub use render::render;
 pub(super) use render::sender;
 pub use system::{SystemPrompt, system};
@@ -87,6 +90,10 @@ pub struct Surroundings {
     pub past: Vec<PastLine>,
     /// What is told beside the mail, a line each.
     pub notices: Vec<String>,
+    /// The reminders of hers that are due, in this order.
+    pub reminders: Vec<Reminder>,
+    /// Her other reminders of the lane that are open, where she is told which those are.
+    pub agenda: Vec<Reminder>,
     /// The longest text of a message that is shown in whole, in bytes; none for any.
     pub trim_over: Option<usize>,
     /// The numbers of messages that are shown in whole however long they are, since she asked for that.

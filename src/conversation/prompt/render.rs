@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ruma::{OwnedRoomId, RoomId};
 
 use super::mark::{Labels, marks};
-use super::{ContextLine, OLD, OVERTAKEN, SEAM, Surroundings, clean, memories, past, time, trim};
+use super::{ContextLine, OLD, OVERTAKEN, SEAM, Surroundings, clean, memories, past, reminders, time, trim};
 use crate::conversation::batch::{Batch, Delivery};
 use crate::conversation::ids::{Lane, Millis, RegisterName};
 
@@ -33,7 +33,11 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     }
     words.push_str(&memories::block(&surroundings.memories, surroundings.now));
     words.push_str(&past::block(surroundings));
-    let header = if surroundings.scheduled { scheduled } else { header };
+    let header = match (surroundings.scheduled, rooms.is_empty() && !surroundings.reminders.is_empty()) {
+        (true, _) => scheduled,
+        (false, true) => reminded,
+        (false, false) => header,
+    };
     words.push_str(&header(batch, rooms.len(), surroundings.now));
     if batch.shown().any(|delivery| may_be_overtaken(delivery, surroundings.now)) {
         words.push('\n');
@@ -42,6 +46,7 @@ pub fn render(batch: &Batch, surroundings: &Surroundings) -> String {
     for notice in &surroundings.notices {
         words.push_str(&format!("\n# {}", clean::one_line(notice)));
     }
+    words.push_str(&reminders::block(surroundings));
     for (room, deliveries) in rooms {
         words.push_str(&format!("\nroom {}", room_label(room, surroundings)));
         let context = surroundings.context.get(room).map_or(&[][..], Vec::as_slice);
@@ -88,11 +93,19 @@ fn header(batch: &Batch, rooms: usize, now: Millis) -> String {
 
 /// The line of a turn without mail.
 fn scheduled(batch: &Batch, _: usize, now: Millis) -> String {
-    let place = match &batch.lane {
+    format!("# a scheduled wake: nothing new was said in {}, now {} UTC", place(batch), time::full(now))
+}
+
+/// The line of a turn without mail in which she is reminded of something.
+fn reminded(batch: &Batch, _: usize, now: Millis) -> String {
+    format!("# a reminder of yours: nothing new was said in {}, now {} UTC", place(batch), time::full(now))
+}
+
+fn place(batch: &Batch) -> String {
+    match &batch.lane {
         Lane::Direct(_) => "this direct room".to_owned(),
         Lane::Register(name) => register(name),
-    };
-    format!("# a scheduled wake: nothing new was said in {place}, now {} UTC", time::full(now))
+    }
 }
 
 /// The room's label, with its id where two rooms bear the same, or its id alone where it has none.

@@ -57,7 +57,7 @@ Answer each batch with one StructuredOutput call; only what is in it is sent, in
 - `forget`: labels of memories that are wrong or done, in a batch of the register or direct room where you learned them.
 - `show`: labels of messages shown in part, if you need the rest: your next batch has them in whole.
 - `pulse`: what is not addressed to you comes to you at a beat that all Personas share: `tempo`, how far apart you want it; `urgency`, how much you want the next one.
-- `remind`: `text` comes back to you once, in this register or direct room, `in` a while or `at` a time; `unremind` cancels by label (`r3`).
+- `remind`: `text` comes back to you once, as a `reminder` line in this register or direct room, `in` a while or `at` a time; `unremind` cancels by label (`r3`).
 - Silence is `{"say": [], "react": []}`, and is often right for what is not addressed to you.
 - Never speak of the bridge, labels, batches or this format in a room."##;
 

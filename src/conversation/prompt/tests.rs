@@ -5,6 +5,7 @@ use crate::conversation::batch::{Batch, Delivery, DeliveryKind};
 use crate::conversation::ids::{Lane, RegisterName};
 use crate::conversation::memory::{Kept, MemoryNumber, Origin, Task};
 use crate::conversation::register::{Register, SpeakFrom};
+use crate::conversation::reminder::{Remind, ReminderNumber};
 
 /// 2026-10-31 09:20 UTC.
 pub(super) const NOW: u64 = 1_793_438_400_000;
@@ -59,6 +60,8 @@ fn surroundings() -> Surroundings {
         memories: Vec::new(),
         past: Vec::new(),
         notices: Vec::new(),
+        reminders: Vec::new(),
+        agenda: Vec::new(),
         trim_over: None,
         whole: BTreeSet::new(),
         tight: false,
@@ -261,6 +264,32 @@ fn a_scheduled_wake_is_told_as_one() {
     let surroundings = Surroundings { scheduled: true, now: Millis(86_400_000), ..Surroundings::default() };
     let line = "# a scheduled wake: nothing new was said in register swarm, now 1970-01-02 00:00 UTC";
     assert_eq!(render(&batch, &surroundings), line);
+}
+
+#[test]
+fn reminders_stand_between_the_header_and_the_mail() {
+    let reminder = |number, text: &str| Reminder {
+        number: ReminderNumber(number),
+        lane: swarm(),
+        remind: Remind { due: Millis(NOW + 60 * MINUTE), text: text.into(), room: None },
+        set: Millis(NOW - 60 * MINUTE),
+        listed: None,
+    };
+    let mut about = reminder(4, "m1 09:00 <@a:b>: milk");
+    about.remind.room = Some(room("swarm"));
+    let around = Surroundings {
+        reminders: vec![reminder(3, "tea"), about],
+        agenda: vec![reminder(5, "say \"hi\"")],
+        ..surroundings()
+    };
+    let lines = "reminder r3 (you set it 2026-10-31 08:20): tea\nreminder r4 (you set it 2026-10-31 08:20; about \"#swarm:hs.test\"): m1 09:00 <@a:b>: milk\n# open reminders of yours here: r5 at 2026-10-31 10:20 \"say \\\"hi\\\"\"";
+    let bare = Batch { lane: swarm(), deliveries: Vec::new() };
+    let header = "# a reminder of yours: nothing new was said in register swarm, now 2026-10-31 09:20 UTC";
+    assert_eq!(render(&bare, &around), format!("{header}\n{lines}"));
+    let words = render(&Batch::new(swarm(), vec![delivery(1, "hi")]).unwrap(), &around);
+    assert!(words.starts_with("# mail for you in register swarm: 1 new in 1 room"), "{words}");
+    assert!(words.contains(&format!("\n{lines}\nroom \"#swarm:hs.test\"\n")), "{words}");
+    assert_eq!(read_back(&words).1.len(), 1);
 }
 
 #[test]
@@ -492,7 +521,7 @@ fn the_system_prompt() {
     - `forget`: labels of memories that are wrong or done, in a batch of the register or direct room where you learned them.
     - `show`: labels of messages shown in part, if you need the rest: your next batch has them in whole.
     - `pulse`: what is not addressed to you comes to you at a beat that all Personas share: `tempo`, how far apart you want it; `urgency`, how much you want the next one.
-    - `remind`: `text` comes back to you once, in this register or direct room, `in` a while or `at` a time; `unremind` cancels by label (`r3`).
+    - `remind`: `text` comes back to you once, as a `reminder` line in this register or direct room, `in` a while or `at` a time; `unremind` cancels by label (`r3`).
     - Silence is `{"say": [], "react": []}`, and is often right for what is not addressed to you.
     - Never speak of the bridge, labels, batches or this format in a room.
     "##);

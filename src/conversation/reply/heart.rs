@@ -40,8 +40,12 @@ pub struct Agenda {
     pub now: Millis,
     /// How far ahead a reminder lies at least.
     pub soonest: Duration,
-    /// Those that are open, in all of her lanes.
+    /// Those that are open in the lane.
     pub open: BTreeSet<ReminderNumber>,
+    /// Those that the turn tells, which are done with.
+    pub told: BTreeSet<ReminderNumber>,
+    /// How many are open in her other lanes.
+    pub elsewhere: usize,
 }
 
 /// Reads her pulse; an urgency beyond its bounds is the bound.
@@ -57,18 +61,21 @@ pub(super) fn pulse(word: &PulseWord) -> Result<Pulse, Fault> {
 
 /// Reads what becomes of her reminders; one without a word is left out, one that is too long is cut.
 pub(super) fn reminds(reply: &Reply, allowance: &Allowance) -> Result<Reminds, Fault> {
-    let open = &allowance.agenda.open;
+    let Agenda { open, told, elsewhere, .. } = &allowance.agenda;
     let cancelled = |given: &String| {
-        let number = ReminderNumber::of_label(&label(given)).filter(|number| open.contains(number));
-        number.ok_or_else(|| Fault(format!("{given:?} is not the label of a reminder of yours that is open")))
+        let number = ReminderNumber::of_label(&label(given))
+            .filter(|number| open.contains(number) || told.contains(number));
+        number.ok_or_else(|| {
+            Fault(format!("{given:?} is not the label of a reminder of yours that is open here"))
+        })
     };
     let unremind = reply.unremind.iter().map(cancelled).collect::<Result<BTreeSet<_>, _>>()?;
     let remind = reply.remind.iter().filter_map(|word| remind(word, allowance).transpose());
     let remind = remind.collect::<Result<Vec<_>, _>>()?;
     let left: Vec<String> = open.difference(&unremind).map(ToString::to_string).collect();
-    if !remind.is_empty() && left.len() + remind.len() > MOST {
+    if !remind.is_empty() && left.len() + elsewhere + remind.len() > MOST {
         return Err(Fault(format!(
-            "you may have {MOST} reminders open; these are: {} (unremind those that you need no more)",
+            "you may have {MOST} reminders open; here are: {}, and {elsewhere} elsewhere (unremind those that you need no more)",
             left.join(", ")
         )));
     }
@@ -130,8 +137,13 @@ mod tests {
         let mut reply = json!({"say": [], "react": []});
         let keys = keys.as_object().unwrap().clone();
         reply.as_object_mut().unwrap().extend(keys);
-        let agenda =
-            Agenda { now: NOW, soonest: Duration::from_secs(60), open: [3, 4, 7].map(ReminderNumber).into() };
+        let agenda = Agenda {
+            now: NOW,
+            soonest: Duration::from_secs(60),
+            open: [3, 7].map(ReminderNumber).into(),
+            told: [5].map(ReminderNumber).into(),
+            elsewhere: 1,
+        };
         keeps(&reply.to_string(), &two_rooms().timed(agenda))
     }
 
@@ -201,12 +213,13 @@ mod tests {
             read(&unremind(&[" R3", "r7"])).unwrap().reminds.unremind,
             [3, 7].map(ReminderNumber).into()
         );
-        check_fault(unremind(&["r5"]), "\"r5\" is not the label of a reminder");
+        assert!(read(&unremind(&["r5"])).is_ok(), "it is told by the turn");
+        check_fault(unremind(&["r4"]), "\"r4\" is not the label of a reminder");
         check_fault(unremind(&["m3"]), "\"m3\" is not the label of a reminder");
         let three = vec![json!({"in": "1h", "text": "x"}); 3];
-        check_fault(json!({ "remind": three }), "5 reminders open; these are: r3, r4, r7");
+        check_fault(json!({ "remind": three }), "5 reminders open; here are: r3, r7, and 1 elsewhere");
         assert_eq!(read(&json!({ "remind": three[1..] })).unwrap().reminds.remind.len(), 2);
-        assert_eq!(read(&json!({ "remind": three, "unremind": ["r4"] })).unwrap().reminds.remind.len(), 3);
+        assert_eq!(read(&json!({ "remind": three, "unremind": ["r7"] })).unwrap().reminds.remind.len(), 3);
         let six = vec![json!({"in": "1h", "text": "x"}); 6];
         check_fault(json!({ "remind": six }), "remind has 6 items; at most 5 are taken");
     }

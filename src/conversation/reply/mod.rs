@@ -68,6 +68,14 @@ impl Allowance {
         Self { memories, parts, ..self }
     }
 
+    /// With the room where a say stands that names none and answers no message, if that room is open to the turn.
+    pub fn at_home(self, room: Option<&OwnedRoomId>) -> Self {
+        match room.filter(|room| self.rooms.contains(room)) {
+            Some(room) => Self { home: Some(room.clone()), ..self },
+            None => self,
+        }
+    }
+
     /// With the time, and her open reminders.
     pub fn timed(self, agenda: Agenda) -> Self {
         Self { agenda, ..self }

@@ -23,6 +23,7 @@ fn free() -> Situation {
         stopped: false,
         lanes: Vec::new(),
         settle: SETTLE,
+        reminder: None,
         grant: None,
     }
 }
@@ -50,6 +51,7 @@ fn turn(not_before: u64) -> OpenTurn {
         as_of: Millis::default(),
         spent: Usd::default(),
         flush: None,
+        reminders: Vec::new(),
         news: None,
         troubles: Troubles::default(),
     }
@@ -252,6 +254,7 @@ prop_compose! {
         mut lanes in prop::collection::vec(any_lane(), 0..5),
         quiet in 0..30_000_u64,
         cap in 0..30_000_u64,
+        reminder in prop::option::weighted(0.3, any_time()),
     ) -> Situation {
         for (i, mail) in lanes.iter_mut().enumerate() {
             mail.lane = lane(&i.to_string());
@@ -266,6 +269,7 @@ prop_compose! {
             stopped,
             lanes,
             settle: Settle { quiet: Duration::from_millis(quiet), cap: Duration::from_millis(cap) },
+            reminder: reminder.map(|due| (lane("hers"), Millis(due))),
             grant: None,
         }
     }
@@ -274,7 +278,8 @@ prop_compose! {
 /// The same mail with nothing in its way.
 fn freed(situation: Situation) -> Situation {
     let mind = if situation.grace_over { MindState::Closed } else { MindState::Idle };
-    Situation { shutting_down: false, held: None, open_turn: None, stopped: false, mind, ..situation }
+    let (held, open_turn, reminder) = (None, None, None);
+    Situation { shutting_down: false, held, open_turn, reminder, stopped: false, mind, ..situation }
 }
 
 /// When a turn begins if nothing else happens.
@@ -305,6 +310,24 @@ fn a_granted_turn_begins_behind_addressed_mail_while_there_is_a_cause_for_it() {
     check(Situation { mind: busy(), ..both() }, Step::Sleep(None));
     let open = Situation { open_turn: Some(turn(0)), ..granted(Wake::Beat, vec![mail("work", 5, &[])]) };
     check(open, Step::Feed(turn(0).id));
+}
+
+#[test]
+fn a_due_reminder_begins_a_turn_behind_due_mail_and_before_the_beat() {
+    let reminded = |due| Situation { reminder: Some((lane("hers"), Millis(due))), ..free() };
+    let begun = Step::BeginTurn(lane("hers"), Wake::Reminder);
+    check(reminded(NOW), begun.clone());
+    check(reminded(NOW + 5), Step::Sleep(Some(Millis(NOW + 5))));
+    let granted = |due| {
+        let lanes = vec![mail("work", 5, &[])];
+        Situation { grant: Some((lane("work"), Wake::Beat)), lanes, ..reminded(due) }
+    };
+    check(granted(NOW), begun);
+    check(granted(NOW + 5), Step::BeginTurn(lane("work"), Wake::Beat));
+    let lanes = vec![mail("work", 60_000, &[(60_000, 60_000)])];
+    check(Situation { lanes, ..reminded(NOW) }, Step::BeginTurn(lane("work"), Wake::Mail));
+    check(Situation { held: Some(Hold::Brake), ..reminded(NOW) }, Step::Sleep(None));
+    check(Situation { open_turn: Some(turn(0)), ..reminded(NOW) }, Step::Feed(turn(0).id));
 }
 
 #[test]
@@ -375,8 +398,12 @@ proptest! {
     }
 
     #[test]
-    fn begins_only_lanes_with_addressed_mail(situation in any_situation()) {
-        if let Step::BeginTurn(begun, _) = decide(&situation) {
+    fn begins_only_lanes_with_addressed_mail_or_a_due_reminder(situation in any_situation()) {
+        if let Step::BeginTurn(begun, wake) = decide(&situation) {
+            if wake == Wake::Reminder {
+                prop_assert!(situation.reminder.is_some_and(|(lane, due)| lane == begun && due <= situation.now));
+                return Ok(());
+            }
             let mail = situation.lanes.iter().find(|m| m.lane == begun);
             prop_assert!(mail.is_some_and(|m| !m.waking.is_empty()));
         }
@@ -443,7 +470,7 @@ proptest! {
             None => more.lanes.push(mail("other", age, &[])),
         }
         match (decide(&situation), decide(&more)) {
-            (Step::BeginTurn(..), after) => prop_assert!(matches!(after, Step::BeginTurn(..))),
+            (Step::BeginTurn(_, Wake::Mail), after) => prop_assert!(matches!(after, Step::BeginTurn(..))),
             (before, after) => prop_assert_eq!(before, after),
         }
     }

@@ -12,6 +12,7 @@ mod mail;
 mod memory;
 mod outbox;
 mod reaction;
+mod reminder;
 mod room;
 mod state;
 mod told;
@@ -33,6 +34,7 @@ pub(super) use mail::{EventForm, HeadForm, HeardForm, HeldForm, KindForm, LaneFo
 pub(super) use memory::{LearnedForm, MemoryForm, QuestionForm, SeenForm};
 pub(super) use outbox::{IdentityForm, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
 pub(super) use reaction::{GatheredForm, ReactedForm};
+pub(super) use reminder::ReminderForm;
 pub(super) use room::{LineForm, MemberForm, QuarantineForm, RoomForm, SeatForm, TextForm};
 pub(super) use state::StateForm;
 pub(super) use told::{ToldForm, rooms, rooms_form};
@@ -109,6 +111,7 @@ records!(
     QuarantineForm,
     StateForm,
     RhythmForm,
+    ReminderForm,
     PastForm,
     PairsForm,
     PaceForm,

@@ -46,6 +46,9 @@ fn forms_of_mail_stay_as_they_are() {
 
 #[test]
 fn forms_of_turns_stay_as_they_are() {
+    check::<TurnForm>(
+        r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"wake":"reminder","seqs":[],"attempt":1,"not_before":0,"reminders":[3],"troubles":{"transient":0,"lost":0,"finals":0,"invalid":0,"generations":0,"fault":null}}"#,
+    );
     check::<NumberForm>(r#"{"last":3}"#);
     check::<TurnForm>(
         r#"{"id":"00000000-0000-0000-0000-000000000001","lane":{"register":"public"},"seqs":[1,2],"attempt":2,"not_before":9,"troubles":{"transient":1,"lost":4,"finals":0,"invalid":2,"generations":0,"fault":"no json"}}"#,
@@ -108,6 +111,14 @@ fn the_form_of_reactions_stays_as_it_is() {
 #[test]
 fn the_form_of_campaigns_stays_as_it_is() {
     check::<CampaignForm>(r#"{"title":"The fair"}"#);
+}
+
+#[test]
+fn the_form_of_reminders_stays_as_it_is() {
+    check::<ReminderForm>(
+        r#"{"lane":{"register":"public"},"room":"!r:x.org","text":"tea","at":7,"set":5,"listed":2}"#,
+    );
+    check::<ReminderForm>(r#"{"lane":{"direct":"!d:x.org"},"text":"tea","at":7,"set":5}"#);
 }
 
 #[test]

@@ -115,6 +115,8 @@ pub(in crate::store) struct TurnForm {
     pub(in crate::store) spent: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) flush: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::store) reminders: Vec<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) news: Option<NewsForm>,
     pub(in crate::store) troubles: TroublesForm,
@@ -133,6 +135,7 @@ impl From<OpenTurn> for TurnForm {
             as_of: turn.as_of.0,
             spent: turn.spent.0,
             flush: turn.flush,
+            reminders: turn.reminders,
             news: turn.news.map(NewsForm::from),
             troubles: TroublesForm { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }
@@ -153,6 +156,7 @@ impl From<TurnForm> for OpenTurn {
             as_of: Millis(form.as_of),
             spent: Usd(form.spent),
             flush: form.flush,
+            reminders: form.reminders,
             news: form.news.map(News::from),
             troubles: Troubles { transient, lost, deaths, finals, invalid, generations, tight, fault },
         }

@@ -93,6 +93,7 @@ fn what_is_removed_above_is_gone_from_below() {
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: turn(1, &[1]).id,
         says: Vec::new(),

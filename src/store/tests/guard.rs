@@ -11,6 +11,7 @@ fn ends_turn(world: &World, id: u128, says: &[&str], now: u64) {
     let mutual = vec![Mutual { room: room("swarm"), other: persona("bil"), notice }];
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: TurnId(Uuid::from_u128(id)),
         says: says.iter().map(|request| say(request, "swarm")).collect(),

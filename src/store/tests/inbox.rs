@@ -109,6 +109,7 @@ fn no_row_is_longer_than_it_may_be() {
     block(world.store().write_turn(&eir(), turn(2, &[1]), Books::default())).unwrap();
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: turn(2, &[]).id,
         says: Vec::new(),

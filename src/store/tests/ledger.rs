@@ -65,6 +65,7 @@ fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
     write(&world, 1, &[]);
     let commit = |id: u128, why: &str| Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: turn(id, &[]).id,
         says: Vec::new(),

@@ -18,6 +18,7 @@ fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
     let (says, ledger) = (Vec::new(), Vec::new());
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn,
         says,

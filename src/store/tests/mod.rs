@@ -11,6 +11,7 @@ mod open;
 mod outbox;
 mod reactions;
 mod redact;
+mod reminders;
 mod rooms;
 mod transcript;
 mod turns;
@@ -97,6 +98,7 @@ fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
         as_of: Millis(4),
         spent: crate::persona::session::Usd::default(),
         flush: None,
+        reminders: Vec::new(),
         news: None,
         troubles: crate::persona::Troubles { transient: 3, ..Default::default() },
     }

@@ -15,6 +15,7 @@ fn ends_turn(world: &World, turn: OpenTurn, says: Vec<NewSay>) {
         turn: turn.id,
         says,
         pulse: None,
+        reminders: Reminding::default(),
         guard: Default::default(),
         session: session(1),
         ledger: Vec::new(),

@@ -22,6 +22,7 @@ fn withdrawn(seq: u64, name: &str) -> Delivery {
 fn commit(world: &World, id: u128) {
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: turn(id, &[]).id,
         says: Vec::new(),
@@ -151,6 +152,7 @@ fn speak(world: &World) -> u64 {
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: turn(1, &[]).id,
         says: vec![say("q", "swarm"), say("p", "burn")],

@@ -6,6 +6,7 @@ fn end(world: &World, lane: Lane, seqs: &[u64], said: &[&str], now: Millis) {
     let open = OpenTurn { lane, ..turn(u128::from(now.0), seqs) };
     let commit = Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: open.id,
         says: Vec::new(),

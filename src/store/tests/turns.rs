@@ -3,6 +3,7 @@ use super::*;
 fn commit(id: u128, says: Vec<NewSay>) -> Commit {
     Commit {
         pulse: None,
+        reminders: Reminding::default(),
         persona: eir(),
         turn: TurnId(Uuid::from_u128(id)),
         says,

@@ -31,6 +31,7 @@ mod put_out;
 mod reactions;
 mod registers;
 mod release;
+mod reminders;
 mod rooms;
 mod sending;
 mod spoilt;

@@ -1,0 +1,165 @@
+//! Reminders as they come due, and what operators do with them.
+
+use ruma::OwnedRoomId;
+use serde_json::{Value, json};
+
+use super::BridgeError;
+use super::shared::Shared;
+use crate::conversation::prompt::reminder_line;
+use crate::conversation::reply::Agenda;
+use crate::conversation::{Lane, Millis, PersonaId, Reminder, ReminderNumber};
+use crate::persona::OpenTurn;
+use crate::persona::session::Session;
+use crate::store::{Store, StoreError};
+
+/// The names of the orders.
+const LIST: &str = "list-reminders";
+const CANCEL: &str = "cancel-reminder";
+
+/// What is asked of a Persona's reminders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reminders {
+    /// All that are open.
+    List,
+    /// That this one is told no more.
+    Cancel(ReminderNumber),
+}
+
+impl Reminders {
+    /// As an order about a Persona.
+    pub(crate) fn to_json(&self, persona: &PersonaId) -> Value {
+        match self {
+            Self::List => json!({ "order": LIST, "persona": persona.as_str() }),
+            Self::Cancel(number) => {
+                json!({ "order": CANCEL, "persona": persona.as_str(), "reminder": number.0 })
+            }
+        }
+    }
+
+    /// Reads what [`Reminders::to_json`] made; none where it is something else.
+    pub(crate) fn from_json(order: &str, json: &Value) -> Option<Self> {
+        match order {
+            LIST => Some(Self::List),
+            CANCEL => json["reminder"].as_u64().map(|number| Self::Cancel(ReminderNumber(number))),
+            _ => None,
+        }
+    }
+}
+
+/// Does what is asked; answers in words, which are hers where reminders are listed.
+pub(crate) async fn carry_out(
+    store: &Store,
+    persona: &PersonaId,
+    asked: &Reminders,
+) -> Result<String, StoreError> {
+    Ok(match asked {
+        Reminders::List => {
+            let lines: Vec<String> = store.reminders(persona)?.iter().map(reminder_line).collect();
+            if lines.is_empty() { format!("{persona} has no reminder open") } else { lines.join("\n") }
+        }
+        Reminders::Cancel(number) => {
+            if store.cancel_reminder(persona, *number).await? {
+                format!("{persona} is not reminded of {number} any more")
+            } else {
+                format!("{persona} has no reminder {number} open")
+            }
+        }
+    })
+}
+
+/// Where her next reminder is told and when, of those that nothing holds. One that is due and has no room of its lane left is
+/// dropped, and operators are told.
+pub(crate) async fn next(
+    shared: &Shared,
+    persona: &PersonaId,
+) -> Result<Option<(Lane, Millis)>, BridgeError> {
+    let now = shared.clock.now();
+    let mut next: Option<(Lane, Millis)> = None;
+    for reminder in shared.store.reminders(persona)? {
+        let due = reminder.remind.due;
+        if due <= now && rooms(shared, persona, &reminder.lane).is_empty() {
+            drop_one(shared, persona, reminder.number).await?;
+        } else if !waits(shared, persona, &reminder) && next.as_ref().is_none_or(|(_, first)| due < *first) {
+            next = Some((reminder.lane, due));
+        }
+    }
+    Ok(next)
+}
+
+async fn drop_one(shared: &Shared, persona: &PersonaId, number: ReminderNumber) -> Result<(), BridgeError> {
+    let text = format!(
+        "{persona} is in none of the rooms any more where she set the reminder {number}; it was dropped"
+    );
+    shared.tell(&format!("reminder:{persona}:{number}"), &text).await?;
+    shared.store.cancel_reminder(persona, number).await?;
+    Ok(())
+}
+
+/// Whether she is stopped where a reminder is told: in the room that it is about, else in all rooms of its lane.
+pub(crate) fn waits(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> bool {
+    let rooms = rooms(shared, persona, &reminder.lane);
+    match reminder.remind.room.as_ref().filter(|room| rooms.contains(room)) {
+        Some(room) => shared.stops(persona, room),
+        None => !rooms.is_empty() && rooms.iter().all(|room| shared.stops(persona, room)),
+    }
+}
+
+/// The rooms that she hears in a lane.
+fn rooms(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Vec<OwnedRoomId> {
+    let directory = shared.directory();
+    let rooms = directory.rooms_of(persona);
+    let of_lane = rooms.filter(|room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane));
+    of_lane.map(|room| room.id.clone()).collect()
+}
+
+/// The numbers of those that a turn of the lane tells which begins now.
+pub(crate) fn due_in(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Result<Vec<u64>, BridgeError> {
+    let now = shared.clock.now();
+    let is_due = |one: &Reminder| one.lane == *lane && one.remind.due <= now && !waits(shared, persona, one);
+    let open = shared.store.reminders(persona)?.into_iter();
+    Ok(open.filter(is_due).map(|reminder| reminder.number.0).collect())
+}
+
+/// Those that an open turn tells; not those that were cancelled meanwhile.
+pub(crate) fn of_turn(
+    shared: &Shared,
+    persona: &PersonaId,
+    turn: &OpenTurn,
+) -> Result<Vec<Reminder>, BridgeError> {
+    if turn.reminders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut open = shared.store.reminders(persona)?;
+    open.retain(|reminder| turn.reminders.contains(&reminder.number.0) && reminder.lane == turn.lane);
+    Ok(open)
+}
+
+/// Those that a turn tells, and the others that are open in its lane, where she is to be told which those are: with one that is
+/// due, in a session that has not been told, and after she has set one.
+pub(crate) fn told(
+    shared: &Shared,
+    persona: &PersonaId,
+    turn: &OpenTurn,
+    session: &Session,
+) -> Result<(Vec<Reminder>, Vec<Reminder>), BridgeError> {
+    let mut open = shared.store.reminders(persona)?;
+    open.retain(|reminder| reminder.lane == turn.lane);
+    let (told, mut agenda): (Vec<_>, Vec<_>) =
+        open.into_iter().partition(|reminder| turn.reminders.contains(&reminder.number.0));
+    let is_known = |reminder: &Reminder| reminder.listed == Some(session.generation);
+    if told.is_empty() && agenda.iter().all(is_known) {
+        agenda.clear();
+    }
+    Ok((told, agenda))
+}
+
+/// What a reply of the turn may do with them.
+pub(crate) fn agenda(shared: &Shared, persona: &PersonaId, turn: &OpenTurn) -> Result<Agenda, BridgeError> {
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        shared.store.reminders(persona)?.into_iter().partition(|reminder| reminder.lane == turn.lane);
+    let here = here.into_iter().map(|reminder| reminder.number);
+    let open = here.filter(|number| !turn.reminders.contains(&number.0)).collect();
+    let told = turn.reminders.iter().copied().map(ReminderNumber).collect();
+    let soonest = shared.config.heart.beat_min;
+    Ok(Agenda { now: turn.as_of, soonest, open, told, elsewhere: elsewhere.len() })
+}

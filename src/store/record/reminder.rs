@@ -1,0 +1,36 @@
+//! What Personas want to be reminded of.
+
+use ruma::OwnedRoomId;
+use serde::{Deserialize, Serialize};
+
+use super::mail::LaneForm;
+use crate::conversation::{Millis, Remind, Reminder, ReminderNumber};
+
+/// [`Reminder`] without its number, which is in the key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store) struct ReminderForm {
+    lane: LaneForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    room: Option<OwnedRoomId>,
+    text: String,
+    at: u64,
+    set: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    listed: Option<u32>,
+}
+
+impl From<Reminder> for ReminderForm {
+    fn from(reminder: Reminder) -> Self {
+        let Reminder { number: _, lane, remind: Remind { due, text, room }, set, listed } = reminder;
+        Self { lane: LaneForm::from(&lane), room, text, at: due.0, set: set.0, listed }
+    }
+}
+
+impl ReminderForm {
+    /// The reminder of that number.
+    pub(in crate::store) fn numbered(self, number: ReminderNumber) -> Reminder {
+        let Self { lane, room, text, at, set, listed } = self;
+        let remind = Remind { due: Millis(at), text, room };
+        Reminder { number, lane: lane.into(), remind, set: Millis(set), listed }
+    }
+}
