@@ -165,6 +165,7 @@ fn days_of_talk_are_answered_once_from_the_cache_for_what_simulate_says() {
     let prices = config::prices::shipped().unwrap();
     let price = prices.find(MODEL).expect("a shipped price");
     let mut world = World::new(Flavour::Synapse);
+    world.without_beats();
     world.config.personas[0].doctrine = vec![words(0).repeat(20)];
     world.config.mind = Mind::Claude(Box::new(home.config.clone()));
     world.config.mind_version = PINNED_VERSION.to_string();

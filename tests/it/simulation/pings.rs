@@ -27,6 +27,7 @@ fn pings(stage: &Stage) -> usize {
 /// A world in which it pays to keep Eir warm once she has had some mail.
 fn warm_world() -> World {
     let mut world = counted(200_000);
+    world.without_beats();
     world.config.care.keep_warm = KeepWarm::Auto;
     world
 }

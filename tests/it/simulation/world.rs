@@ -108,6 +108,12 @@ impl World {
         });
     }
 
+    /// No beat falls: whatever is said to nobody waits for the next that is addressed.
+    pub(crate) fn without_beats(&mut self) {
+        let never = Duration::from_secs(10 * 365 * 24 * 3600);
+        self.config.heart = Heart { beat: never, beat_max: never, ..self.config.heart };
+    }
+
     /// A person does something at a time after the begin.
     pub(crate) fn deed(&mut self, at_ms: u64, act: impl FnOnce(&FakeHomeserver) + Send + 'static) {
         self.deeds.push(Deed { at: Duration::from_millis(at_ms), act: Box::new(act) });
