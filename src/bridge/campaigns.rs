@@ -12,6 +12,8 @@ pub const MOST: usize = 50;
 const OPEN: &str = "open-campaign";
 const CLOSE: &str = "close-campaign";
 const LIST: &str = "list-campaigns";
+/// Where an order has the title: words of operators, for no log.
+pub(super) const TITLE: &str = "title";
 
 /// What is asked of campaigns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl Campaigns {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Open(campaign) => {
-                json!({ "order": OPEN, "slug": campaign.slug().as_str(), "title": campaign.title() })
+                json!({ "order": OPEN, "slug": campaign.slug().as_str(), TITLE: campaign.title() })
             }
             Self::Close(slug) => json!({ "order": CLOSE, "slug": slug.as_str() }),
             Self::List => json!({ "order": LIST }),
@@ -40,7 +42,7 @@ impl Campaigns {
     pub(crate) fn from_json(order: &str, json: &Value) -> Option<Self> {
         let slug = || Slug::new(json["slug"].as_str()?).ok();
         match order {
-            OPEN => Campaign::new(slug()?, json["title"].as_str()?).ok().map(Self::Open),
+            OPEN => Campaign::new(slug()?, json[TITLE].as_str()?).ok().map(Self::Open),
             CLOSE => slug().map(Self::Close),
             LIST => Some(Self::List),
             _ => None,

@@ -17,6 +17,17 @@ impl Shared {
         if self.config.among.pair.is_none() { BTreeSet::new() } else { self.store.held_in(persona) }
     }
 
+    /// The rooms of a Persona that bear nothing more of Personas now.
+    pub(crate) fn full_rooms_of(&self, persona: &PersonaId) -> BTreeSet<OwnedRoomId> {
+        if self.config.among.room.is_none() {
+            return BTreeSet::new();
+        }
+        let mut rooms: BTreeSet<OwnedRoomId> =
+            self.directory().rooms_of(persona).map(|room| room.id.clone()).collect();
+        rooms.retain(|room| self.is_full_until(room, true).is_some());
+        rooms
+    }
+
     /// Writes down until when the rooms of waiting mail bear nothing more of Personas.
     pub(crate) fn look_at_paces(&self, lanes: &mut [LaneMail]) {
         for room in lanes.iter_mut().flat_map(|mail| &mut mail.waking) {

@@ -4,6 +4,7 @@
 //! so that a crash neither loses it nor grants it twice.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::shared::Shared;
 use super::{BridgeError, PersonaConfig, RoomKind};
-use crate::conversation::{Lane, Millis, PersonaId};
+use crate::conversation::{Lane, Millis, PersonaId, Room};
 use crate::persona::budget::day_of;
 use crate::persona::heart::{Beats, Fall, Standing, State};
 use crate::persona::{OpenTurn, Wake};
@@ -25,6 +26,8 @@ const START: Duration = Duration::from_secs(30);
 pub(crate) struct Heart {
     pace: Mutex<Option<Beats>>,
     states: Mutex<BTreeMap<PersonaId, State>>,
+    /// Whether a beat that is due waits for somebody.
+    waits: AtomicBool,
     changed: Notify,
 }
 
@@ -52,6 +55,13 @@ impl Heart {
     pub(crate) fn finds(&self, persona: &PersonaId, state: State) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         if states.insert(persona.clone(), state) != Some(state) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Mail came in: a beat that waits for somebody may be for another now.
+    pub(crate) fn hears(&self) {
+        if self.waits.load(Ordering::Relaxed) {
             self.changed.notify_one();
         }
     }
@@ -107,11 +117,14 @@ pub(crate) fn next(shared: &Shared) -> Result<Millis, BridgeError> {
 async fn fall(shared: &Shared) -> Result<Option<Millis>, BridgeError> {
     let (now, pace) = (shared.clock.now(), shared.heart.pace().clone().unwrap_or_default());
     let day = day_of(now);
+    // Before the look, so that no mail behind it is missed.
+    shared.heart.waits.store(true, Ordering::Relaxed);
     let grant = match shared.config.heart.fall(&standings(shared)?, now, pace.silences_on(day)) {
         Fall::Later(at) => return Ok(at),
         Fall::Grant(grant) => Some(grant),
         Fall::Nothing => None,
     };
+    shared.heart.waits.store(false, Ordering::Relaxed);
     goes_on(shared, pace.fallen(now, day, grant.clone())).await?;
     if let Some(grant) = grant {
         tracing::info!(persona = %grant.persona, wake = ?grant.wake, "the beat falls");
@@ -130,7 +143,8 @@ fn standings(shared: &Shared) -> Result<Vec<Standing>, BridgeError> {
     let rhythms = shared.store.rhythms()?;
     let standing = |config: &PersonaConfig| {
         let persona = config.persona.id.clone();
-        let lanes = shared.ready_lanes(&persona)?.into_iter();
+        // At a beat nothing is heard of a room that bears nothing more of Personas.
+        let lanes = shared.lanes_without(&persona, &shared.full_rooms_of(&persona))?.into_iter();
         // What wakes her comes by itself, and brings the rest of its lane along.
         let unheard =
             lanes.filter(|mail| mail.waking.is_empty()).filter_map(|mail| Some((mail.unheard?, mail.lane)));
@@ -145,15 +159,20 @@ fn standings(shared: &Shared) -> Result<Vec<Standing>, BridgeError> {
     shared.config.personas.iter().map(standing).collect()
 }
 
-/// The lane of the first of her rooms that has a register.
+/// The lane of the first register among her rooms in which she can be heard now.
 fn home(shared: &Shared, config: &PersonaConfig) -> Option<Lane> {
     let registers = config.rooms.iter().filter_map(|alias| match shared.config.rooms.get(alias)? {
         RoomKind::Register(register) => Some(Lane::Register(register.clone())),
         RoomKind::Direct => None,
     });
+    let id = &config.persona.id;
+    let (held, full) = (shared.held_in(id), shared.full_rooms_of(id));
     let directory = shared.directory();
-    let seats = directory.rooms_of(&config.persona.id);
-    let lanes: Vec<&Lane> =
-        seats.filter_map(|room| Some(&room.seats.get(&config.persona.id)?.lane)).collect();
+    let is_open = |room: &&Room| {
+        let is_shut = held.contains(&room.id) || full.contains(&room.id) || shared.stops(id, &room.id);
+        !room.encrypted && !is_shut
+    };
+    let open = directory.rooms_of(id).filter(is_open);
+    let lanes: Vec<&Lane> = open.filter_map(|room| Some(&room.seats.get(id)?.lane)).collect();
     registers.into_iter().find(|lane| lanes.contains(&lane))
 }

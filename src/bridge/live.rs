@@ -98,7 +98,8 @@ impl Live {
 
     /// How a beat finds her.
     fn beat_state(&self, step: &Step) -> State {
-        if self.hold().is_some() || self.shared.soft.is_cancelled() {
+        let waits = self.turns.open().is_some_and(|turn| turn.not_before > self.shared.clock.now());
+        if waits || self.hold().is_some() || self.shared.soft.is_cancelled() {
             State::Held
         } else if self.is_at_rest() && self.turns.open().is_none() && matches!(step, Step::Sleep(_)) {
             State::Idle

@@ -224,6 +224,7 @@ impl Order {
         let mut json = self.to_json();
         if let Some(order) = json.as_object_mut() {
             order.remove(DOCUMENT);
+            order.remove(campaigns::TITLE);
         }
         json
     }
@@ -365,7 +366,7 @@ mod tests {
             of_her_state(States::Get),
             of_her_state(States::Put("{}".to_owned())),
             Order::Campaign(Campaigns::Open(Campaign::new(fair.clone(), "The fair").unwrap())),
-            Order::Campaign(Campaigns::Close(fair)),
+            Order::Campaign(Campaigns::Close(fair.clone())),
             Order::Campaign(Campaigns::List),
             Order::Remind { persona: eir().0, asked: Reminders::List },
             Order::Remind { persona: eir().0, asked: Reminders::Cancel(ReminderNumber(3)) },
@@ -374,6 +375,8 @@ mod tests {
         }
         let put = of_her_state(States::Put("{}".to_owned()));
         assert_eq!(put.logged(), json!({ "order": "put-state", "persona": "eir" }));
+        let open = Order::Campaign(Campaigns::Open(Campaign::new(fair.clone(), "The big fair").unwrap()));
+        assert_eq!(open.logged(), json!({ "order": "open-campaign", "slug": "fair" }));
         for other in [
             json!({}),
             json!({ "order": "release", "persona": "eir" }),

@@ -170,6 +170,9 @@ fn wake(shared: &Shared, woken: &Woken) {
     if woken.desk {
         shared.questions.notify_one();
     }
+    if !woken.hearers.is_empty() {
+        shared.heart.hears();
+    }
     for persona in &woken.hearers {
         shared.wake(persona);
     }

@@ -104,10 +104,10 @@ pub(crate) fn waits(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -
     }
 }
 
-/// The rooms that she hears in a lane.
+/// The rooms in which she can speak in a lane.
 fn rooms(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Vec<OwnedRoomId> {
     let directory = shared.directory();
-    let rooms = directory.rooms_of(persona);
+    let rooms = directory.rooms_of(persona).filter(|room| !room.encrypted);
     let of_lane = rooms.filter(|room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane));
     of_lane.map(|room| room.id.clone()).collect()
 }

@@ -222,11 +222,23 @@ impl Shared {
 
     /// The lanes of that mail.
     pub(crate) fn ready_lanes(&self, persona: &PersonaId) -> Result<Vec<LaneMail>, BridgeError> {
+        self.lanes_without(persona, &BTreeSet::new())
+    }
+
+    /// The lanes of that mail, but for that of some rooms.
+    pub(crate) fn lanes_without(
+        &self,
+        persona: &PersonaId,
+        rooms: &BTreeSet<OwnedRoomId>,
+    ) -> Result<Vec<LaneMail>, BridgeError> {
         let held = self.held_in(persona);
         let mut lanes = {
             let directory = self.directory();
             self.store.lanes(persona, self.config.among.max_hops, |room| {
-                !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
+                !rooms.contains(room)
+                    && !held.contains(room)
+                    && !self.stops(persona, room)
+                    && directory.is_ready(persona, room)
             })?
         };
         self.look_at_typing(&mut lanes);

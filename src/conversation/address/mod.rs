@@ -241,7 +241,8 @@ fn addresses(message: &Message, persona: &Persona, seat: &Seat, known: Known<'_>
 /// Whether an admin calls her by what operators call her: that is heard whatever the register says.
 fn names_as_admin(event: &Event, message: &Message, persona: &Persona, known: Known<'_>) -> bool {
     let is_admin = known.permissions.level(&event.sender) == Level::Admin;
-    is_admin && voice(event, message, known) == Voice::Person && names::named_or_known(&message.text, persona)
+    let is_named = message.mentions.contains(&persona.user) || names::named_or_known(&message.text, persona);
+    is_admin && is_named && voice(event, message, known) == Voice::Person
 }
 
 fn wakes(wakes: Wakes, addressed: bool, is_passing: bool) -> bool {

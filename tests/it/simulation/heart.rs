@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use persona_bridge::conversation::{Level, RegisterName, Wakes};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::persona::{Ending, Heart};
+use persona_bridge::persona::{Ending, Heart, Limit};
 use serde_json::{Value, json};
 
 use super::stage::{BRAGE, EIR, Stage, counts};
@@ -59,6 +59,47 @@ fn unaddressed_mail_is_heard_at_the_beat_by_one_and_a_beat_without_mail_asks_nob
     });
     counts(&[world.words("eir")], &[("nice weather", 1)]);
     assert_eq!(beats(&world), [("brage".to_owned(), 40), ("eir".to_owned(), 50)]);
+}
+
+#[test]
+fn who_waits_for_long_or_thinks_for_long_keeps_the_beat_from_nobody() {
+    let retry_after = Some(Duration::from_secs(24 * 3600));
+    let limit = Outcome::Ends(Ending::Transient { reason: "the plan's limit".into(), retry_after });
+    let limited = Scripted { outcome: limit, ..usual() };
+    let slow = Scripted { thinking: Duration::from_secs(24 * 3600), ..usual() };
+    for thought in [limited, slow] {
+        let mut world = world();
+        world.script =
+            Arc::new(move |who, _| if who == "eir" { thought.clone() } else { replies(&json!({})) });
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.alice().say(&swarm, "Eir, hello");
+            stage.pass(25 * MINUTE).await;
+            for n in 2..5 {
+                stage.bob().say(&swarm, "chat");
+                stage.pass(25 * MINUTE).await;
+                assert_eq!(thoughts(stage), [1, n]);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_beat_hears_nothing_of_a_room_that_is_full() {
+    let mut world = world();
+    world.config.heart.beat = Duration::from_secs(60);
+    world.config.among.room = Some(Limit { most: 2, within: Duration::from_secs(600) });
+    world.script = Arc::new(|_, _| replies(&json!({ "say": [{ "text": "hm" }] })));
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        for _ in 0..60 {
+            stage.bob().say(&swarm, "chat");
+            stage.pass(MINUTE).await;
+        }
+        let [eir, brage] = thoughts(stage);
+        assert!((10..=14).contains(&(eir + brage)), "{eir} and {brage} turns in an hour");
+        assert_eq!(stage.stats().await["outbox"], 0);
+    });
 }
 
 #[test]

@@ -85,6 +85,9 @@ fn an_admin_who_names_her_addresses_and_wakes_her_whatever_the_register_says() {
         assert_eq!(heard(&say("root", text), &direct()), "!*", "{text}");
         assert_eq!(heard(&say("alice", text), &register()), "", "{text}");
     }
+    let mention = Message { mentions: vec![user("p_eir")], ..message("hi") };
+    assert_eq!(heard(&event("root", Content::Message(mention.clone())), &register()), "!*");
+    assert_eq!(heard(&event("alice", Content::Message(mention)), &register()), "!");
     assert_eq!(heard(&say("root", "their weather"), &register()), "");
     let notice = event("root", Content::Message(Message { kind: MessageKind::Notice, ..message("Eir, hi") }));
     assert_eq!(heard(&notice, &register()), "");
