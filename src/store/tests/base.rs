@@ -91,20 +91,7 @@ fn what_is_removed_above_is_gone_from_below() {
         world.accept(vec![heard_by(&persona("bil"), name, &long())]);
     }
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
-    let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: turn(1, &[1]).id,
-        says: Vec::new(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = plain(turn(1, &[1]).id);
     block(world.store().commit(commit)).unwrap();
     world.look(|store| {
         assert_eq!(store.deliveries(&eir(), &[1]).unwrap(), []);

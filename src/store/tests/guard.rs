@@ -10,18 +10,10 @@ fn ends_turn(world: &World, id: u128, says: &[&str], now: u64) {
     let notice = Some((format!("notice {id}"), vec![say(&format!("notice {id}"), "control")]));
     let mutual = vec![Mutual { room: room("swarm"), other: persona("bil"), notice }];
     let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: TurnId(Uuid::from_u128(id)),
         says: says.iter().map(|request| say(request, "swarm")).collect(),
         guard: Guarding { mutual, pair: most(2), room: most(3) },
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
         now: Millis(now),
+        ..plain(TurnId(Uuid::from_u128(id)))
     };
     block(world.store().write_turn(&eir(), turn(id, &[]), books(session(1)))).unwrap();
     block(world.store().commit(commit)).unwrap();

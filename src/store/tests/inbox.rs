@@ -107,20 +107,7 @@ fn no_row_is_longer_than_it_may_be() {
     let longest = world.store().longest_row();
     assert!((5_000..=8_192).contains(&longest), "{longest}");
     block(world.store().write_turn(&eir(), turn(2, &[1]), Books::default())).unwrap();
-    let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: turn(2, &[]).id,
-        says: Vec::new(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = plain(turn(2, &[]).id);
     block(world.store().commit(commit)).unwrap();
     assert!(world.store().longest_row() < 1_000, "chunks go with their value");
 }

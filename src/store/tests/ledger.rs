@@ -63,20 +63,7 @@ fn all_that_a_request_used_is_read_back() {
 fn an_end_writes_its_entries_and_a_turn_that_is_not_open_writes_none() {
     let mut world = World::new();
     write(&world, 1, &[]);
-    let commit = |id: u128, why: &str| Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: turn(id, &[]).id,
-        says: Vec::new(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: vec![entry(5, why)],
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = |id: u128, why: &str| Commit { ledger: vec![entry(5, why)], ..plain(turn(id, &[]).id) };
     block(world.store().commit(commit(2, "not open"))).unwrap();
     block(world.store().commit(commit(1, "committed"))).unwrap();
     write(&world, 3, &[]);

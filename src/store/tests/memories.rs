@@ -15,21 +15,7 @@ fn end(world: &World, open: OpenTurn, memory: Remembering) {
 }
 
 fn commit(world: &World, turn: TurnId, session: Session, memory: Remembering) {
-    let (says, ledger) = (Vec::new(), Vec::new());
-    let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn,
-        says,
-        guard: Default::default(),
-        session,
-        ledger,
-        memory,
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = Commit { session, memory, ..plain(turn) };
     block(world.store().commit(commit)).unwrap();
 }
 

@@ -104,6 +104,24 @@ fn turn(id: u128, seqs: &[u64]) -> OpenTurn {
     }
 }
 
+/// The end of a turn of Eir's with nothing said and nothing that follows.
+fn plain(turn: TurnId) -> Commit {
+    Commit {
+        persona: eir(),
+        turn,
+        says: Vec::new(),
+        guard: Default::default(),
+        session: session(1),
+        ledger: Vec::new(),
+        memory: Remembering::default(),
+        pulse: None,
+        reminders: Reminding::default(),
+        show: BTreeSet::new(),
+        said: None,
+        now: NOW,
+    }
+}
+
 fn session(generation: u32) -> Session {
     Session {
         generation,

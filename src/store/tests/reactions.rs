@@ -10,20 +10,7 @@ fn says(world: &World, id: u128, name: &str) {
 }
 
 fn ends_turn(world: &World, turn: OpenTurn, says: Vec<NewSay>) {
-    let commit = Commit {
-        persona: eir(),
-        turn: turn.id,
-        says,
-        pulse: None,
-        reminders: Reminding::default(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = Commit { says, ..plain(turn.id) };
     block(world.store().write_turn(&eir(), turn, Books::default())).unwrap();
     block(world.store().commit(commit)).unwrap();
 }

@@ -20,20 +20,7 @@ fn withdrawn(seq: u64, name: &str) -> Delivery {
 }
 
 fn commit(world: &World, id: u128) {
-    let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: turn(id, &[]).id,
-        says: Vec::new(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    };
+    let commit = plain(turn(id, &[]).id);
     block(world.store().commit(commit)).unwrap();
 }
 
@@ -151,18 +138,10 @@ fn speak(world: &World) -> u64 {
     world.accept(vec![heard_by(&eir(), "a", "a question")]);
     block(world.store().write_turn(&eir(), turn(1, &[1]), Books::default())).unwrap();
     let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: turn(1, &[]).id,
         says: vec![say("q", "swarm"), say("p", "burn")],
-        guard: Default::default(),
         session: session(4),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
         said: Some(vec![(room("swarm"), "oops".to_owned()), (room("burn"), "fine".to_owned())]),
-        now: NOW,
+        ..plain(turn(1, &[]).id)
     };
     block(world.store().commit(commit)).unwrap();
     world.store().outbox_heads().unwrap()[0].seq

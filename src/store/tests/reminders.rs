@@ -13,20 +13,7 @@ fn end(world: &World, id: u128, tells: &[u64], reminders: Reminding) {
 }
 
 fn commit(id: u128, reminders: Reminding) -> Commit {
-    Commit {
-        pulse: None,
-        reminders,
-        persona: eir(),
-        turn: TurnId(Uuid::from_u128(id)),
-        says: Vec::new(),
-        guard: Default::default(),
-        session: session(1),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: NOW,
-    }
+    Commit { reminders, ..plain(TurnId(Uuid::from_u128(id))) }
 }
 
 fn sets(texts: &[&str]) -> Reminding {

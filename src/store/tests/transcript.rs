@@ -5,18 +5,10 @@ use crate::conversation::past::{PastLine, PastTurn};
 fn end(world: &World, lane: Lane, seqs: &[u64], said: &[&str], now: Millis) {
     let open = OpenTurn { lane, ..turn(u128::from(now.0), seqs) };
     let commit = Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: open.id,
-        says: Vec::new(),
-        guard: Default::default(),
         session: session(3),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
         said: Some(said.iter().map(|text| (room("swarm"), (*text).to_owned())).collect()),
         now,
+        ..plain(open.id)
     };
     block(world.store().write_turn(&eir(), open, Books::default())).unwrap();
     block(world.store().commit(commit)).unwrap();

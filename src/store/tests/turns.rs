@@ -1,20 +1,7 @@
 use super::*;
 
 fn commit(id: u128, says: Vec<NewSay>) -> Commit {
-    Commit {
-        pulse: None,
-        reminders: Reminding::default(),
-        persona: eir(),
-        turn: TurnId(Uuid::from_u128(id)),
-        says,
-        guard: Default::default(),
-        session: session(2),
-        ledger: Vec::new(),
-        memory: Remembering::default(),
-        show: BTreeSet::new(),
-        said: None,
-        now: Millis(7),
-    }
+    Commit { says, session: session(2), now: Millis(7), ..plain(TurnId(Uuid::from_u128(id))) }
 }
 
 fn with_mail() -> World {
