@@ -221,8 +221,7 @@ impl Directory {
 
     /// Whether a Persona's mail of a room may be fed: its reading has caught up, or she has lost the room.
     pub(crate) fn is_ready(&self, persona: &PersonaId, room: &RoomId) -> bool {
-        let seated = self.room(room).is_some_and(|room| room.seats.contains_key(persona));
-        !seated || self.hears(room)
+        !self.sits(persona, room) || self.hears(room)
     }
 
     /// Reading a room has caught up.
@@ -398,6 +397,17 @@ impl Directory {
         rooms
             .map(|room| (room.id.clone(), room.members.keys().find(|user| !self.is_ours(user)).cloned()))
             .collect()
+    }
+
+    /// The rooms that a Persona hears in a lane.
+    pub(crate) fn rooms_in(&self, persona: &PersonaId, lane: &Lane) -> impl Iterator<Item = &Room> {
+        self.rooms_of(persona)
+            .filter(move |room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane))
+    }
+
+    /// Whether a Persona has a seat in a room.
+    pub(crate) fn sits(&self, persona: &PersonaId, room: &RoomId) -> bool {
+        self.room(room).is_some_and(|room| room.seats.contains_key(persona))
     }
 
     /// The rooms in which a Persona has a seat.

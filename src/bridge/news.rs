@@ -41,9 +41,7 @@ pub(crate) fn news(
 }
 
 fn rooms(directory: &Directory, persona: &PersonaConfig, lane: &Lane) -> Rooms {
-    let of_lane = directory
-        .rooms_of(&persona.persona.id)
-        .filter(|room| room.seats.get(&persona.persona.id).is_some_and(|seat| seat.lane == *lane));
+    let of_lane = directory.rooms_in(&persona.persona.id, lane);
     of_lane.map(|room| (room.id.clone(), facts(directory, persona, lane, room))).collect()
 }
 

@@ -107,9 +107,8 @@ pub(crate) fn waits(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -
 /// The rooms in which she can speak in a lane.
 fn rooms(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Vec<OwnedRoomId> {
     let directory = shared.directory();
-    let rooms = directory.rooms_of(persona).filter(|room| !room.encrypted);
-    let of_lane = rooms.filter(|room| room.seats.get(persona).is_some_and(|seat| seat.lane == *lane));
-    of_lane.map(|room| room.id.clone()).collect()
+    let open = directory.rooms_in(persona, lane).filter(|room| !room.encrypted);
+    open.map(|room| room.id.clone()).collect()
 }
 
 /// The numbers of those that a turn of the lane tells which begins now.

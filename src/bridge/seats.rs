@@ -24,10 +24,7 @@ pub(crate) async fn compare(shared: &Arc<Shared>, id: &PersonaId) -> Result<(), 
     let mut outcome = Outcome::default();
     let seated: BTreeSet<OwnedRoomId> = {
         let directory = shared.directory();
-        let sits = |room: &OwnedRoomId| {
-            directory.room(room).is_some_and(|room| room.seats.contains_key(&persona.persona.id))
-        };
-        directory.seated().into_iter().filter(sits).collect()
+        directory.seated().into_iter().filter(|room| directory.sits(&persona.persona.id, room)).collect()
     };
     let control = shared.store.control_room()?;
     for room in joined.difference(&seated).filter(|room| Some(*room) != control.as_ref()) {

@@ -72,7 +72,7 @@ pub(crate) async fn is_left_behind(
 ) -> Result<bool, Failed> {
     let sits_in_next = {
         let directory = shared.directory();
-        directory.successor(room).is_some_and(|next| sits(&directory, persona, next))
+        directory.successor(room).is_some_and(|next| directory.sits(persona, next))
     };
     if sits_in_next {
         leave(shared, identity, room).await?;
@@ -116,7 +116,7 @@ async fn refuse(
     (persona, user, _): &Sitter,
     (old, new): (&OwnedRoomId, &OwnedRoomId),
 ) -> Result<(), Failed> {
-    let is_hers = sits(&shared.directory(), persona, new);
+    let is_hers = shared.directory().sits(persona, new);
     if !is_hers {
         leave(shared, &shared.identity(user), new).await?;
     }
@@ -125,10 +125,6 @@ async fn refuse(
     let text =
         format!("{old} says that {new} takes its place, but that room says nothing of it: nobody follows");
     Ok(shared.tell(&format!("upgrade-refused:{old}:{new}"), &text).await?)
-}
-
-fn sits(directory: &Directory, persona: &PersonaId, room: &OwnedRoomId) -> bool {
-    directory.room(room).is_some_and(|room| room.seats.contains_key(persona))
 }
 
 async fn leave(shared: &Shared, identity: &Identity, room: &OwnedRoomId) -> Result<(), Failed> {

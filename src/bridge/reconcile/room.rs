@@ -278,8 +278,7 @@ fn invited(shared: &Shared, events: &[Event]) -> Vec<(PersonaId, OwnedUserId)> {
     });
     let unseated = invites.filter_map(|(event, member)| {
         let persona = &directory.persona(&member.user)?.id;
-        let sits = directory.room(&event.room).is_some_and(|room| room.seats.contains_key(persona));
-        (!sits).then(|| (persona.clone(), member.user.clone()))
+        (!directory.sits(persona, &event.room)).then(|| (persona.clone(), member.user.clone()))
     });
     unseated.collect()
 }

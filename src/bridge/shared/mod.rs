@@ -213,10 +213,7 @@ impl Shared {
     /// rooms in which she is stopped or held.
     pub(crate) fn ready_mail(&self, persona: &PersonaId) -> Result<Vec<Waiting>, BridgeError> {
         let (waiting, held) = (self.store.waiting(persona)?, self.held_in(persona));
-        let directory = self.directory();
-        let is_ready = |room: &OwnedRoomId| {
-            !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
-        };
+        let is_ready = self.is_ready(persona, &held);
         Ok(waiting.into_iter().filter(|mail| is_ready(&mail.room)).collect())
     }
 
@@ -233,17 +230,19 @@ impl Shared {
     ) -> Result<Vec<LaneMail>, BridgeError> {
         let held = self.held_in(persona);
         let mut lanes = {
-            let directory = self.directory();
-            self.store.lanes(persona, self.config.among.max_hops, |room| {
-                !rooms.contains(room)
-                    && !held.contains(room)
-                    && !self.stops(persona, room)
-                    && directory.is_ready(persona, room)
-            })?
+            let is_ready = self.is_ready(persona, &held);
+            let max_hops = self.config.among.max_hops;
+            self.store.lanes(persona, max_hops, |room| !rooms.contains(room) && is_ready(room))?
         };
         self.look_at_typing(&mut lanes);
         self.look_at_paces(&mut lanes);
         Ok(lanes)
+    }
+
+    /// Tells of a room whether a Persona's mail of it may be fed; holds the directory meanwhile.
+    fn is_ready(&self, persona: &PersonaId, held: &BTreeSet<OwnedRoomId>) -> impl Fn(&OwnedRoomId) -> bool {
+        let directory = self.directory();
+        move |room| !held.contains(room) && !self.stops(persona, room) && directory.is_ready(persona, room)
     }
 
     /// Asks for a pass; without a reconciler any more there is nothing to ask.
