@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+pub use crate::conversation::command::Campaigns;
 use crate::conversation::{Campaign, Slug};
 use crate::store::{Store, StoreError};
 
@@ -14,17 +15,6 @@ const CLOSE: &str = "close-campaign";
 const LIST: &str = "list-campaigns";
 /// Where an order has the title: words of operators, for no log.
 pub(super) const TITLE: &str = "title";
-
-/// What is asked of campaigns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Campaigns {
-    /// That one is open from now on, or bears another title.
-    Open(Campaign),
-    /// That one is over.
-    Close(Slug),
-    /// Which are open.
-    List,
-}
 
 impl Campaigns {
     /// As an order.

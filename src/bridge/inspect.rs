@@ -1,22 +1,11 @@
 //! What operators are shown of a Persona's memories, and what they let her forget.
 
-use std::collections::BTreeSet;
-
 use crate::conversation::memory::Confided;
 use crate::conversation::prompt::memory_line;
-use crate::conversation::{Memory, MemoryNumber, Millis, PersonaId};
+use crate::conversation::{Memory, Millis, PersonaId};
 use crate::store::{Store, StoreError};
 
-/// What is asked of a Persona's memories.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// All of them.
-    List,
-    /// One, with all that is known of it.
-    Show(MemoryNumber),
-    /// To forget these.
-    Forget(BTreeSet<MemoryNumber>),
-}
+pub use crate::conversation::command::Memories as Asked;
 
 /// Does what is asked; answers in words, which are users' where memories are shown.
 pub(crate) async fn carry_out(

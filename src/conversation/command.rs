@@ -1,6 +1,8 @@
 //! What admins tell the bridge in chat: a command is a whole message, never mail. A new one is a line in [`NAMES`], a variant,
 //! and where it is read.
 
+use std::collections::BTreeSet;
+
 use strsim::damerau_levenshtein;
 
 use super::campaign::{Campaign, Slug};
@@ -72,15 +74,15 @@ impl Command {
     }
 }
 
-/// What is asked of memories.
+/// What is asked of a Persona's memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memories {
     /// All of them.
     List,
-    /// One.
+    /// One, with all that is known of it.
     Show(MemoryNumber),
-    /// That one is forgotten.
-    Forget(MemoryNumber),
+    /// To forget these.
+    Forget(BTreeSet<MemoryNumber>),
 }
 
 /// What is asked of campaigns.
@@ -88,7 +90,7 @@ pub enum Memories {
 pub enum Campaigns {
     /// Which are open.
     List,
-    /// That one is open from now on.
+    /// That one is open from now on, or bears another title.
     Open(Campaign),
     /// That one is over.
     Close(Slug),
@@ -182,7 +184,7 @@ fn memory(rest: &str, personas: &[Persona]) -> Result<Command, String> {
     let label = words.last().and_then(|label| MemoryNumber::of_label(label));
     let asked = match (label, words.len().checked_sub(2).map(|at| words[at])) {
         (Some(number), Some("show")) => Memories::Show(number),
-        (Some(number), Some("forget")) => Memories::Forget(number),
+        (Some(number), Some("forget")) => Memories::Forget([number].into()),
         _ => Memories::List,
     };
     if asked != Memories::List {
@@ -319,7 +321,7 @@ mod tests {
         check("ledger", Command::Ledger(None));
         check("memory eir", Command::Memory(eir(), Memories::List));
         check("memory old brage show n3", Command::Memory(brage(), Memories::Show(MemoryNumber(3))));
-        check("memory eir forget n3", Command::Memory(eir(), Memories::Forget(MemoryNumber(3))));
+        check("memory eir forget n3", Command::Memory(eir(), Memories::Forget([MemoryNumber(3)].into())));
         let slug = || Slug::new("fair").unwrap();
         check("campaign", Command::Campaign(Campaigns::List));
         let fair = Campaign::new(slug(), "The big fair").unwrap();

@@ -10,15 +10,13 @@ use std::time::Duration;
 use ruma::{OwnedRoomId, OwnedUserId};
 
 use super::BridgeError;
-use super::campaigns::Campaigns as CampaignOrder;
 use super::directory::Directory;
-use super::inspect::Asked;
 use super::orders::{self, Lever, Order, OrderError};
 use super::reminders::Reminders;
 use super::shared::{SayTarget, Shared, notice};
 use super::translate::{Path, level};
 use crate::conversation::about_me::{self, Question, Wish};
-use crate::conversation::command::{self, Campaigns, Command, Memories};
+use crate::conversation::command::{self, Command};
 use crate::conversation::{Content, Event, Level, Millis, Persona, PersonaId};
 use crate::persona::session::care::Word;
 use crate::persona::session::sums;
@@ -123,7 +121,7 @@ async fn carry_out(
         Command::Version => return Ok(show::version(shared)),
         Command::Ledger(of) => return ledger(shared, of.as_ref()),
         Command::Memory(..) | Command::Remind(..) if !is_alone => return Ok(ALONE_ONLY.to_owned()),
-        Command::Memory(persona, asked) => Order::Memory { persona, asked: of_memories(asked) },
+        Command::Memory(persona, asked) => Order::Memory { persona, asked },
         Command::Remind(persona, cancel) => {
             Order::Remind { persona, asked: cancel.map_or(Reminders::List, Reminders::Cancel) }
         }
@@ -135,11 +133,7 @@ async fn carry_out(
         Command::Release(of) => {
             Order::Release { of: of.and_then(|id| Some((id.clone(), shared.user_of(&id)?))) }
         }
-        Command::Campaign(asked) => Order::Campaign(match asked {
-            Campaigns::List => CampaignOrder::List,
-            Campaigns::Open(campaign) => CampaignOrder::Open(campaign),
-            Campaigns::Close(slug) => CampaignOrder::Close(slug),
-        }),
+        Command::Campaign(asked) => Order::Campaign(asked),
     };
     let follows = match orders::heed(shared, &order).await {
         Ok(follows) => follows,
@@ -150,14 +144,6 @@ async fn carry_out(
         (Order::Release { .. }, Some(held)) => format!("{follows}; the brake holds {held}: `brake release`"),
         _ => follows,
     })
-}
-
-fn of_memories(asked: Memories) -> Asked {
-    match asked {
-        Memories::List => Asked::List,
-        Memories::Show(number) => Asked::Show(number),
-        Memories::Forget(number) => Asked::Forget([number].into()),
-    }
 }
 
 fn ledger(shared: &Shared, of: Option<&PersonaId>) -> Result<String, BridgeError> {
