@@ -9,7 +9,7 @@ use super::shared::Shared;
 use crate::conversation::{Delivery, DeliveryKind, Millis, PersonaId, TurnId};
 use crate::persona::LaneMail;
 use crate::persona::guard::bears_again;
-use crate::store::{Guarding, Mutual, NewSay};
+use crate::store::{Guarding, Mutual, NewSay, Pace, Say};
 
 impl Shared {
     /// The rooms in which a Persona is held because she and another have woken each other too often.
@@ -36,11 +36,15 @@ impl Shared {
     }
 
     /// Until when a room bears nothing more of Personas, with what waits to be said there or before that; none if it bears more
-    /// now.
+    /// now. What is held or stopped does not wait for the room.
     pub(crate) fn is_full_until(&self, room: &OwnedRoomId, with_waiting: bool) -> Option<Millis> {
-        let (limit, pace) = (self.config.among.room?, self.store.pace(room)?);
+        let (limit, pace) = (self.config.among.room?, self.pace(room)?);
         let waiting = if with_waiting { pace.waiting } else { 0 };
         bears_again(&pace.sent, waiting, limit, self.clock.now())
+    }
+
+    fn pace(&self, room: &OwnedRoomId) -> Option<Pace> {
+        self.store.pace(room, |user, room| self.may_speak(user, room))
     }
 
     /// Until when what a Persona is to say is too much for its room, if it is.
@@ -49,12 +53,11 @@ impl Shared {
     }
 
     /// Tells of rooms that are full with something waiting for them, and forgets that of those that are calm again with nothing
-    /// left; answers when there will be one of these.
-    pub(crate) async fn look_at_full_rooms(&self) -> Result<Option<Millis>, BridgeError> {
+    /// left; answers when there will be one of these. `heads` are the first says that may be sent, one a room.
+    pub(crate) async fn look_at_full_rooms(&self, heads: &[Say]) -> Result<Option<Millis>, BridgeError> {
         if self.config.among.room.is_none() {
             return Ok(None);
         }
-        let heads = self.store.outbox_heads()?;
         for say in heads.iter().filter(|say| self.waits_until(&say.say).is_some()) {
             self.tell_full(&say.say).await?;
         }
@@ -71,13 +74,13 @@ impl Shared {
 
     /// Until when a room that was full is not calm, if it is not by now.
     fn stirs_until(&self, room: &OwnedRoomId) -> Option<Millis> {
-        let (limit, pace) = (self.config.among.room?, self.store.pace(room)?);
+        let (limit, pace) = (self.config.among.room?, self.pace(room)?);
         bears_again(&pace.sent, 0, limit.calm(), self.clock.now())
     }
 
     /// Tells operators once that a room is full.
     async fn tell_full(&self, waits: &NewSay) -> Result<(), BridgeError> {
-        let (Some(limit), Some(pace)) = (self.config.among.room, self.store.pace(&waits.room)) else {
+        let (Some(limit), Some(pace)) = (self.config.among.room, self.pace(&waits.room)) else {
             return Ok(());
         };
         if pace.full {
@@ -90,6 +93,7 @@ impl Shared {
         );
         let notice = self.telling(&format!("full:{}", waits.request), &text)?;
         self.store.tell_full(waits.room.clone(), notice, self.clock.now()).await?;
+        self.outbox.notify_one();
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ruma::{OwnedRoomId, RoomId};
+use ruma::{OwnedRoomId, RoomId, UserId};
 
 use super::record::{PaceForm, PairForm, PairsForm};
 use super::table::Table;
@@ -16,9 +16,9 @@ impl Store {
     pub fn held_in(&self, persona: &PersonaId) -> BTreeSet<OwnedRoomId> {
         self.index().held_in(persona)
     }
-    /// What a room has borne of Personas; none where that is not counted.
-    pub fn pace(&self, room: &OwnedRoomId) -> Option<Pace> {
-        self.index().pace(room)
+    /// What a room has borne of Personas, and how much waits there of those who may speak; none where that is not counted.
+    pub fn pace(&self, room: &OwnedRoomId, may_speak: impl Fn(&UserId, &RoomId) -> bool) -> Option<Pace> {
+        self.index().pace(room, may_speak)
     }
     /// The rooms of which it is told that they are full.
     pub fn full_rooms(&self) -> Vec<OwnedRoomId> {

@@ -353,10 +353,15 @@ impl Index {
         rooms.map(|(room, _)| room.clone()).collect()
     }
 
-    /// What a room has borne of Personas; none where that is not counted.
-    pub(super) fn pace(&self, room: &OwnedRoomId) -> Option<Pace> {
+    /// What a room has borne of Personas, and how much waits there of those who may speak; none where that is not counted.
+    pub(super) fn pace(
+        &self,
+        room: &OwnedRoomId,
+        may_speak: impl Fn(&UserId, &RoomId) -> bool,
+    ) -> Option<Pace> {
         let pace = self.paces.get(room)?;
-        let waiting = self.lines.get(room).map_or(0, BTreeSet::len);
+        let senders = self.lines.get(room).into_iter().flatten().filter_map(|seq| self.says.get(seq));
+        let waiting = senders.filter(|say| may_speak(&say.sender, room)).count();
         Some(Pace { sent: pace.sent.iter().copied().map(Millis).collect(), waiting, full: pace.full })
     }
 

@@ -374,7 +374,7 @@ pub struct Mutual {
 pub struct Pace {
     /// When the newest of their events were sent, oldest first.
     pub sent: Vec<Millis>,
-    /// How many says wait to be sent there.
+    /// How many says wait to be sent there by those who may speak.
     pub waiting: usize,
     /// Whether it is told that it is full.
     pub full: bool,

@@ -86,8 +86,9 @@ impl Deliver {
     pub(crate) async fn run(mut self) -> Result<(), BridgeError> {
         loop {
             self.try_parked().await?;
-            let free = self.shared.look_at_full_rooms().await?;
-            let next = self.begin()?.into_iter().chain(self.next_round()).chain(free).min();
+            let heads = self.shared.store.heads_of(|user, room| self.shared.may_speak(user, room))?;
+            let free = self.shared.look_at_full_rooms(&heads).await?;
+            let next = self.begin(heads).into_iter().chain(self.next_round()).chain(free).min();
             let shared = self.shared.clone();
             tokio::select! {
                 biased;
@@ -136,10 +137,10 @@ impl Deliver {
     }
 
     /// Begins all tries that are due; answers when the next one is.
-    fn begin(&mut self) -> Result<Option<Millis>, BridgeError> {
+    fn begin(&mut self, heads: Vec<Say>) -> Option<Millis> {
         let now = self.shared.clock.now();
         let mut next = None;
-        for say in self.shared.store.heads_of(|user, room| self.shared.may_speak(user, room))? {
+        for say in heads {
             if self.busy.contains_key(&say.say.room) || self.busy.len() >= AT_ONCE {
                 continue;
             }
@@ -157,7 +158,7 @@ impl Deliver {
                 (say, tried)
             }));
         }
-        Ok(next)
+        next
     }
 
     /// What waited when this process began may have been taken before it.

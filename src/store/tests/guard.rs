@@ -69,23 +69,26 @@ fn what_personas_say_is_counted_in_its_room_when_it_is_sent_and_once() {
         let sent = sent.iter().map(|at| Millis(*at)).collect();
         Some(Pace { sent, waiting, full: false })
     };
-    world.look(|store| assert_eq!(store.pace(&room("swarm")), pace(&[], 5)));
+    world.look(|store| {
+        assert_eq!(store.pace(&room("swarm"), |_, _| true), pace(&[], 5));
+        assert_eq!(store.pace(&room("swarm"), |_, _| false), pace(&[], 0), "who may not speak fills no room");
+    });
     let first = world.store().outbox_heads().unwrap()[0].seq;
     for now in [10, 11] {
         block(world.store().sent(first, event("a"), Millis(now))).unwrap();
     }
     let echo = arrival("b", vec![Effect::Echo(RequestId("b".to_owned()))]);
     world.accept(vec![echo.clone(), echo]);
-    world.look(|store| assert_eq!(store.pace(&room("swarm")), pace(&[10, NOW.0], 3)));
+    world.look(|store| assert_eq!(store.pace(&room("swarm"), |_, _| true), pace(&[10, NOW.0], 3)));
     for (request, now) in [("c", NOW.0 + 1), ("d", NOW.0 + 2)] {
         let head = world.store().outbox_heads().unwrap()[0].seq;
         block(world.store().sent(head, event(request), Millis(now))).unwrap();
     }
     let newest = [NOW.0, NOW.0 + 1, NOW.0 + 2];
     world.look(|store| {
-        assert_eq!(store.pace(&room("swarm")), pace(&newest, 1), "no more are kept than count")
+        assert_eq!(store.pace(&room("swarm"), |_, _| true), pace(&newest, 1), "no more are kept than count")
     });
-    world.look(|store| assert_eq!(store.pace(&room("burn")), None));
+    world.look(|store| assert_eq!(store.pace(&room("burn"), |_, _| true), None));
 }
 
 #[test]

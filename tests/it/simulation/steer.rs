@@ -6,7 +6,7 @@ use std::time::Duration;
 use persona_bridge::bridge::orders::Lever;
 use persona_bridge::conversation::Level;
 use persona_bridge::mind::scripted::{Outcome, Scripted};
-use persona_bridge::persona::Ending;
+use persona_bridge::persona::{Ending, Limit};
 use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, on_both};
@@ -172,6 +172,31 @@ fn what_was_said_waits_for_the_word_to_go_and_others_speak_past_it() {
         stage.said(&swarm, EIR, 1).await;
         stage.pass(60_000).await;
         assert_eq!(stage.home.bodies(&swarm, EIR).len(), 1, "nothing is lost, and nothing said twice");
+    });
+}
+
+#[test]
+fn what_waits_for_the_word_to_go_does_not_fill_the_room_for_others() {
+    let mut world = world(Flavour::Synapse);
+    world.config.among.room = Some(Limit { most: 2, within: Duration::from_secs(60) });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let later = Fault::Limited(Duration::from_secs(20));
+        stage.home.fail_when(1, later, |seen| seen.method == "PUT" && seen.path.contains("/send/"));
+        for word in ["one", "two"] {
+            stage.bob().say(&swarm, &format!("Eir, {word}"));
+            stage.calm().await;
+        }
+        assert_eq!(stage.stats().await["outbox"], 2, "her answers are on their way");
+        says(stage, &swarm, "Eir stop").await;
+        stage.pass(60_000).await;
+        stage.bob().say(&swarm, "Brage, and you?");
+        stage.said(&swarm, BRAGE, 1).await;
+        let first = stage.now();
+        says(stage, &swarm, "Eir go").await;
+        stage.pass(first + 59_000 - stage.now()).await;
+        assert_eq!(said(stage, &swarm), 2, "the room bears no more");
+        stage.said(&swarm, EIR, 2).await;
     });
 }
 
