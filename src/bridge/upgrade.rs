@@ -89,6 +89,8 @@ async fn carry_over(
     let (lane, alias) = shared.directory().inherit(old, new, &lane);
     let row = SeatRow { persona: persona.clone(), room: new.clone(), lane, invite: None, line: None };
     let dropped = shared.store.carry_over(row.clone(), alias.clone(), user, old.clone()).await?;
+    // Whoever was stopped in the old room is in the new one, before anything of it is fed.
+    shared.read_brake()?;
     shared.directory().unseat(&persona, old);
     take_seat(shared, row, alias).await?;
     let text = format!(

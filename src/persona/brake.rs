@@ -91,6 +91,25 @@ impl Brake {
         before != self.places()
     }
 
+    /// A room takes the place of another one: what was said there counts in it too, unless something newer was said in it.
+    /// Answers whether anything was said there.
+    pub fn follow(&mut self, from: &OwnedRoomId, to: &OwnedRoomId) -> bool {
+        let said = self.words.iter().filter(|((room, _), _)| room == from);
+        let mut said: Vec<Steer> = said
+            .map(|((_, whom), (word, at))| Steer {
+                room: to.clone(),
+                whom: whom.clone(),
+                word: *word,
+                at: *at,
+            })
+            .collect();
+        said.sort_by_key(|steer| steer.at);
+        for steer in &said {
+            self.steer(steer);
+        }
+        !said.is_empty()
+    }
+
     /// When everyone in a room was last let go.
     fn gone(&self, room: &RoomId) -> Millis {
         match self.words.get(&(room.to_owned(), None)) {
@@ -200,6 +219,22 @@ mod tests {
         assert_eq!(all.told(), None);
         assert!(!all.steer(&said(Word::Stop, None, 2)), "it was said before they were let go");
         assert!(all.steer(&said(Word::Stop, None, 4)));
+    }
+
+    #[test]
+    fn what_was_said_in_a_room_counts_in_the_one_that_takes_its_place_unless_that_has_newer_words() {
+        let (old, new) = (room_id!("!a:hs.test").to_owned(), room_id!("!b:hs.test").to_owned());
+        let mut brake = Brake::default();
+        assert!(!brake.follow(&old, &new), "nothing was said");
+        brake.steer(&said(Word::Stop, Some("bil"), 1));
+        brake.steer(&said(Word::Go, None, 2));
+        brake.steer(&said(Word::Stop, Some("eir"), 3));
+        assert!(brake.follow(&old, &new));
+        assert!(brake.stops(&id("eir"), &new) && !brake.stops(&id("bil"), &new));
+        brake.steer(&Steer { room: new.clone(), whom: Some(id("eir")), word: Word::Go, at: Millis(4) });
+        brake.follow(&old, &new);
+        assert!(!brake.stops(&id("eir"), &new), "who follows later stops nobody anew");
+        assert!(brake.stops(&id("eir"), &old));
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! Whom the brake holds: one row, written by operators' orders and by what admins say in rooms.
 
+use ruma::OwnedRoomId;
+
 use super::db::BRAKE;
 use super::tx::{Read, Tx};
 use super::{NewSay, Result, StoreError, outbox, record};
@@ -27,6 +29,18 @@ pub(super) fn change(tx: &mut Tx<'_>, change: impl FnOnce(&mut Brake)) -> Result
     change(&mut brake);
     put(tx, &brake);
     Ok(brake)
+}
+
+/// A room takes the place of another one: what admins said there counts in it too. A brake that cannot be read stays as it is.
+pub(super) fn follow(tx: &mut Tx<'_>, from: &OwnedRoomId, to: &OwnedRoomId) -> Result<()> {
+    let mut brake = match kept(tx) {
+        Err(StoreError::Corrupt { .. }) => return Ok(()),
+        read => read?,
+    };
+    if brake.follow(from, to) {
+        put(tx, &brake);
+    }
+    Ok(())
 }
 
 /// Heeds what an admin said, and tells it where that changes anything. A brake that cannot be read holds everyone until an

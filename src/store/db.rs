@@ -186,16 +186,6 @@ impl Store {
     pub async fn succeed(&self, room: OwnedRoomId, to: Option<OwnedRoomId>) -> Result<()> {
         self.write(move |tx| rooms::succeed(tx, &room, to)).await
     }
-    /// Moves a Persona from a room to the one that takes its place; answers how many says are dropped.
-    pub async fn carry_over(
-        &self,
-        row: SeatRow,
-        alias: Option<String>,
-        user: OwnedUserId,
-        from: OwnedRoomId,
-    ) -> Result<u64> {
-        self.write(move |tx| rooms::carry_over(tx, row, alias, (&user, &from))).await
-    }
     /// What a session of a Persona was told in a lane beside her mail.
     pub fn told(&self, persona: &PersonaId, lane: &Lane, generation: u32) -> Result<Told> {
         self.read(|view| told::told(view, persona, lane, generation))

@@ -29,6 +29,7 @@ mod reminders;
 mod rooms;
 mod sessions;
 mod states;
+mod succession;
 mod table;
 mod told;
 mod transcript;

@@ -42,7 +42,7 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
             }
         }
         let events = [std::slice::from_ref(redacts), &event.edits].concat();
-        transcript::withdraw(tx, &persona, label.lane.clone(), &events)?;
+        transcript::withdraw(tx, &persona, &events)?;
         if fed {
             sessions::taint(tx, &persona)?;
             inbox::deliver(tx, &persona, addressed(notice, label.lane))?;

@@ -7,8 +7,8 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 use super::record::{self, LaneForm, LineForm, MemberForm, RoomForm, SeatForm, TextForm};
 use super::table::{self, Table, key};
 use super::tx::{Read, Tx};
-use super::{Mark, Result, RoomRow, SeatRow, StartLine, memories, outbox};
-use crate::conversation::{Described, Lane, Millis, PersonaId};
+use super::{Mark, Result, RoomRow, SeatRow, StartLine, outbox};
+use crate::conversation::{Described, Millis, PersonaId};
 
 fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) -> Result<()> {
     let mut form: RoomForm = tx.record(Table::Rooms, room.as_bytes())?.unwrap_or_default();
@@ -58,22 +58,6 @@ pub(super) fn describe(tx: &mut Tx<'_>, room: &RoomId, is: Described, at: Option
 /// Another room takes the place of one, or none does after all.
 pub(super) fn succeed(tx: &mut Tx<'_>, room: &RoomId, to: Option<OwnedRoomId>) -> Result<()> {
     change(tx, room, |form| form.successor = to)
-}
-
-/// Moves a Persona from a room to the one that takes its place: her seat and, from direct room to direct room, what she noted
-/// there. What waits to be said by her in the old one is dropped; answers how many says that were.
-pub(super) fn carry_over(
-    tx: &mut Tx<'_>,
-    row: SeatRow,
-    alias: Option<String>,
-    (user, from): (&UserId, &OwnedRoomId),
-) -> Result<u64> {
-    let (persona, to) = (row.persona.clone(), row.room.clone());
-    if matches!(row.lane, Lane::Direct(_)) {
-        memories::carry_over(tx, &persona, from, &to)?;
-    }
-    seat(tx, row, alias)?;
-    unseat(tx, &persona, user, from)
 }
 
 /// Seats a Persona, who is not put out any more. An invite and a start line that were recorded stay; so does an alias.

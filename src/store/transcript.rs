@@ -8,7 +8,7 @@ use ruma::{OwnedEventId, OwnedRoomId, RoomId};
 
 use super::base::View;
 use super::memories::Worded;
-use super::record::{self, HeardLineForm, KindForm, LaneForm, MailForm, PastForm, SaidLineForm, SpokenForm};
+use super::record::{self, HeardLineForm, KindForm, MailForm, PastForm, SaidLineForm, SpokenForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Result, chunk, inbox, sessions};
@@ -99,14 +99,9 @@ pub(super) fn worded(
     })
 }
 
-/// Forgets the words of events that were taken back, and what she said to them.
-pub(super) fn withdraw(
-    tx: &mut Tx<'_>,
-    persona: &PersonaId,
-    lane: LaneForm,
-    events: &[OwnedEventId],
-) -> Result<()> {
-    for (place, mut turn) in tx.records::<PastForm>(Table::Transcript, &place(persona, &lane.into()))? {
+/// Forgets the words of events that were taken back, and what she said to them, in whichever lane they stand by now.
+pub(super) fn withdraw(tx: &mut Tx<'_>, persona: &PersonaId, events: &[OwnedEventId]) -> Result<()> {
+    for (place, mut turn) in tx.records::<PastForm>(Table::Transcript, &key(persona.as_str(), &[]))? {
         let before = (turn.heard.len(), turn.beside.len());
         turn.heard.retain(|line| !events.contains(&line.event));
         turn.beside.retain(|(event, _)| !events.contains(event));
@@ -125,9 +120,7 @@ pub(super) fn withdraw_said(
     room: &RoomId,
     spoken: &SpokenForm,
 ) -> Result<()> {
-    for (place, mut past) in
-        tx.records::<PastForm>(Table::Transcript, &place(persona, &spoken.lane.clone().into()))?
-    {
+    for (place, mut past) in tx.records::<PastForm>(Table::Transcript, &key(persona.as_str(), &[]))? {
         let before = past.said.len();
         if past.turn.is_some_and(|turn| turn.0 == spoken.turn.0) {
             past.said.retain(|line| line.room != room);

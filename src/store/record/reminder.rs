@@ -27,6 +27,19 @@ impl From<Reminder> for ReminderForm {
 }
 
 impl ReminderForm {
+    /// The reminder as it is where another room takes the place of one; none where it has nothing to do with that one.
+    pub(in crate::store) fn carried_over(mut self, from: &OwnedRoomId, to: &OwnedRoomId) -> Option<Self> {
+        let is_of_lane = matches!(&self.lane, LaneForm::Direct(room) if room == from);
+        let is_about = self.room.as_ref() == Some(from);
+        if is_of_lane {
+            self.lane = LaneForm::Direct(to.clone());
+        }
+        if is_about {
+            self.room = Some(to.clone());
+        }
+        (is_of_lane || is_about).then_some(self)
+    }
+
     /// The reminder of that number.
     pub(in crate::store) fn numbered(self, number: ReminderNumber) -> Reminder {
         let Self { lane, room, text, at, set, listed } = self;

@@ -13,6 +13,7 @@ mod reactions;
 mod redact;
 mod reminders;
 mod rooms;
+mod succession;
 mod transcript;
 mod turns;
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use persona_bridge::mind::scripted::Scripted;
+use persona_bridge::conversation::Level;
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::persona::Ending;
+use serde_json::json;
 
 use super::stage::{BRAGE, EIR, Stage, counts, is_joined, on_both};
 use super::world::{World, usual};
@@ -148,6 +151,55 @@ fn what_was_asked_before_the_upgrade_is_answered_in_the_next_room() {
             }
             counts(&stage.told(), &[("cannot speak any more", 0), ("does not let her speak", 0)]);
         });
+    });
+}
+
+#[test]
+fn a_stopped_room_stays_stopped_when_it_is_upgraded() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+        world.play(async |stage| {
+            stage.ask("first").await;
+            let old = stage.swarm().await;
+            stage.alice().say(&old, "stop");
+            stage.calm().await;
+            let new = stage.alice().upgrade_to(&old, true);
+            moved(stage, &old, &new).await;
+            stage.alice().say(&new, "Eir, second");
+            stage.pass(120_000).await;
+            assert_eq!(stage.thoughts("eir"), 1, "nobody has let her go on");
+            stage.alice().say(&new, "!persona go");
+            stage.said(&new, EIR, 1).await;
+        });
+    });
+}
+
+#[test]
+fn a_reminder_of_a_direct_room_is_told_in_the_one_that_takes_its_place() {
+    let mut world = World::new(Flavour::Synapse);
+    world.script = Arc::new(|_, words| {
+        let mut reply = json!({ "say": [], "react": [] });
+        if words.contains("remind yourself") {
+            reply["remind"] = json!([{ "in": "10m", "text": "the tea" }]);
+        }
+        if words.lines().any(|line| line.starts_with("reminder r")) {
+            reply["say"] = json!([{ "text": "reminded" }]);
+        }
+        Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
+    });
+    world.play(async |stage| {
+        stage.swarm().await;
+        let dm = stage.dm(&stage.alice(), EIR).await;
+        stage.alice().say(&dm, "remind yourself");
+        stage.until("she is asked", || stage.thoughts("eir") == 1).await;
+        stage.calm().await;
+        let next = stage.alice().upgrade_to(&dm, true);
+        stage.joins(&next, EIR).await;
+        stage.until("she leaves the old one", || !is_joined(&stage.home, &dm, EIR)).await;
+        stage.pass(600_000).await;
+        assert_eq!(stage.home.bodies(&next, EIR), ["reminded"]);
+        assert_eq!(stage.thoughts("eir"), 2);
     });
 }
 
