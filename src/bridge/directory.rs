@@ -158,6 +158,15 @@ impl Directory {
         self.configured.get(room)
     }
 
+    /// The lane in which a room is heard: as the config says, else as whoever sits there hears it. All hear a room in one lane:
+    /// what is said in somebody's direct chat is never heard among the rooms of a register.
+    pub(crate) fn lane(&self, room: &OwnedRoomId) -> Option<&Lane> {
+        let seats = || self.room(room).into_iter().flat_map(|room| room.seats.values());
+        let is_direct = |seat: &&Seat| matches!(seat.lane, Lane::Direct(_));
+        let sits = || seats().find(is_direct).or_else(|| seats().next());
+        self.configured(room).or_else(|| sits().map(|seat| &seat.lane))
+    }
+
     /// Ties an alias of the config to its room.
     pub(crate) fn configure(&mut self, room: &OwnedRoomId, alias: &str, kind: &RoomKind) {
         self.configured.insert(room.clone(), kind.lane(room));

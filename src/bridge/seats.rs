@@ -92,7 +92,7 @@ fn unlisted(shared: &Shared, persona: &PersonaConfig, room: &OwnedRoomId) -> Opt
     Some(SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None })
 }
 
-/// She is in a room that the store does not know: configured, direct, default register, or left alone and told.
+/// She is in a room that the store does not know: heard already by the config or by others, direct, default register, or left alone and told.
 async fn sit_down(
     shared: &Arc<Shared>,
     persona: &PersonaId,
@@ -102,15 +102,15 @@ async fn sit_down(
     if upgrade::is_left_behind(shared, persona, identity, room).await? {
         return Ok(());
     }
-    let (configured, is_awaited) = {
+    let (heard, is_awaited) = {
         let directory = shared.directory();
-        (directory.configured(room).cloned(), directory.awaited(persona, room).is_some())
+        (directory.lane(room).cloned(), directory.awaited(persona, room).is_some())
     };
     if is_awaited {
         // She has joined it to follow, and is seated once that is done.
         return Ok(());
     }
-    let lane = match configured {
+    let lane = match heard {
         Some(lane) => lane,
         None => {
             // Where it cannot be read she is seated by the next pass: a direct chat must never share a lane.

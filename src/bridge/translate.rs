@@ -369,7 +369,7 @@ pub(crate) fn decide_invite(
         room,
         level: level(directory, inviter),
         is_direct,
-        configured: directory.configured(room),
+        heard: directory.lane(room),
         default_register: shared.config.default_register.as_ref(),
     })
 }

@@ -14,9 +14,9 @@ pub struct Invite<'a> {
     pub level: Level,
     /// Whether it says it is a direct chat.
     pub is_direct: bool,
-    /// The lane of the room where it is configured.
-    pub configured: Option<&'a Lane>,
-    /// The register of rooms that are not.
+    /// The lane in which the room is heard already: by the config, or by others who sit there.
+    pub heard: Option<&'a Lane>,
+    /// The register of rooms that the config does not name.
     pub default_register: Option<&'a RegisterName>,
 }
 
@@ -55,12 +55,12 @@ pub fn decide_for_bot(level: Level, is_direct: bool) -> Result<(), &'static str>
     }
 }
 
-/// Decides an invite: by the inviter's level, then configured, direct, default register.
+/// Decides an invite: by the inviter's level, then as the room is heard already, direct, default register.
 pub fn decide(invite: Invite<'_>) -> Decision {
     if invite.level < Level::Chat {
         return Decision::Refuse(BLOCKED);
     }
-    if let Some(lane) = invite.configured {
+    if let Some(lane) = invite.heard {
         return Decision::Accept(lane.clone());
     }
     if invite.is_direct {
@@ -86,7 +86,7 @@ mod tests {
             room: &room,
             level,
             is_direct,
-            configured: configured.then_some(&swarm),
+            heard: configured.then_some(&swarm),
             default_register: default.then_some(&other),
         })
     }

@@ -11,7 +11,7 @@ use persona_bridge::persona::session::care::Apply;
 use ruma::OwnedRoomAliasId;
 use serde_json::{Value, json};
 
-use super::stage::{EIR, Stage, counts};
+use super::stage::{BRAGE, EIR, Stage, counts, on_both};
 use super::world::{Script, World, usual};
 use crate::fake::homeserver::Flavour;
 
@@ -163,4 +163,29 @@ fn answers_stand_where_the_register_says() {
     assert_eq!(relation(ReplyIn::Thread), (true, json!("m.thread")));
     assert_eq!(relation(ReplyIn::AsAsked).1, Value::Null);
     assert_eq!(relation(ReplyIn::Timeline).1, Value::Null);
+}
+
+#[test]
+fn a_second_persona_in_a_direct_chat_hears_it_as_a_direct_chat_whatever_invites_her() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        world.config.default_register = Some(RegisterName("swarm".into()));
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            let dm = stage.dm(&stage.alice(), EIR).await;
+            stage.alice().invite(&dm, BRAGE);
+            stage.joins(&dm, BRAGE).await;
+            stage.calm().await;
+            stage.alice().say(&dm, "the canary sings");
+            stage.said(&dm, BRAGE, 1).await;
+            stage.said(&dm, EIR, 1).await;
+            stage.bob().say(&swarm, "Brage, what do you hear?");
+            stage.said(&swarm, BRAGE, 1).await;
+        });
+        for fed in world.fed("brage") {
+            let is_direct = fed.words.contains("# mail for you in a direct room");
+            assert_eq!(fed.words.contains("canary"), is_direct, "{}", fed.words);
+        }
+        counts(&[world.words("brage")], &[("the canary sings", 1), ("what do you hear?", 1)]);
+    });
 }
