@@ -89,6 +89,19 @@ pub struct Around<'a> {
     pub successor: &'a dyn Fn(&OwnedRoomId) -> Option<OwnedRoomId>,
 }
 
+/// Tells that so much more of the lane waits behind what a turn shows; nothing where that is all.
+pub fn behind(more: usize) -> Option<String> {
+    let waits = match more {
+        0 => return None,
+        1 => "1 more message waits".to_owned(),
+        more => format!("{more} more messages wait"),
+    };
+    Some(format!(
+        "{waits} behind these and will be shown to you next: what is asked here may be answered or overtaken there, so answer \
+         now only what cannot wait"
+    ))
+}
+
 /// What is new, as lines of the bridge. A session that was told nothing yet is told what stands where that matters (open
 /// campaigns, topics); the rest it takes as it finds it.
 pub fn diff(told: &Told, now: &Facts, around: Around<'_>) -> Vec<String> {
@@ -369,6 +382,13 @@ mod tests {
         let of = |name: &str| Facts { rooms: [(room(name), swarm())].into(), ..facts(swarm()) };
         let line = "room \"#swarm:hs.test\" takes the place of the room you were in, which was upgraded";
         check(&of("old"), &of("new"), &[line]);
+    }
+
+    #[test]
+    fn what_waits_behind_a_batch_is_counted() {
+        assert_eq!(behind(0), None);
+        assert!(behind(1).unwrap().starts_with("1 more message waits behind these"));
+        assert!(behind(700).unwrap().starts_with("700 more messages wait behind these"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::Turns;
 use crate::bridge::BridgeError;
 use crate::bridge::translate::level;
 use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, Level};
+use crate::persona::OpenTurn;
 
 /// The most text one batch carries, in bytes (its first delivery always goes in).
 const BATCH_BYTES: usize = 256 * 1024;
@@ -30,6 +31,13 @@ impl Turns {
             first || bytes <= BATCH_BYTES
         });
         Ok(fitting.collect())
+    }
+
+    /// How much mail of its lane waits behind a turn that was too much for it.
+    pub(super) fn behind(&self, turn: &OpenTurn) -> Result<usize, BridgeError> {
+        let waiting = self.shared.ready_mail(&self.persona.persona.id)?.into_iter();
+        let left = waiting.filter(|mail| mail.lane == turn.lane && mail.heard <= turn.as_of);
+        Ok(left.filter(|mail| !turn.seqs.contains(&mail.seq)).count())
     }
 }
 

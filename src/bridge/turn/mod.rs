@@ -20,8 +20,8 @@ use super::reminders;
 use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
-use crate::conversation::prompt;
 use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, LineId, Millis};
+use crate::conversation::{notices, prompt};
 use crate::mind::{Feed, Purpose};
 use crate::persona::session::{Care, Moment, Reason, Session, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage, Wake};
@@ -201,7 +201,9 @@ impl Turns {
         let Some(generation) = generation.filter(|_| turn.flush.is_none()) else { return Ok(turn) };
         if turn.news.as_ref().is_none_or(|news| news.generation != generation) {
             let now = self.shared.clock.now();
-            turn.news = Some(news::news(&self.shared, &self.persona, &turn.lane, generation, now)?);
+            let mut news = news::news(&self.shared, &self.persona, &turn.lane, generation, now)?;
+            news.notices.splice(..0, notices::behind(self.behind(&turn)?));
+            turn.news = Some(news);
         }
         Ok(turn)
     }

@@ -124,6 +124,38 @@ fn what_was_said_in_a_day_of_absence_is_one_batch_a_lane_marked_late() {
     });
 }
 
+#[test]
+fn a_backlog_of_many_batches_says_what_waits_behind_each_and_answers_nobody_twice() {
+    on_both(|flavour| {
+        let mut world = World::new(flavour);
+        let swarm = world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            stage.calm().await;
+            swarm
+        });
+        let [alice, bob] = ["alice", "bob"].map(|who| world.home.user(who));
+        alice.say(&swarm, "Eir, ask-first;");
+        (1..1_199).for_each(|line| drop(bob.say(&swarm, &format!("chat-{line};"))));
+        alice.say(&swarm, "Eir, ask-last;");
+        world.away(Duration::from_secs(3_600));
+        world.play(async |stage| {
+            stage.until("all of it is heard", || stage.words("eir").contains("ask-last;")).await;
+            stage.pass(60_000).await;
+        });
+        let fed = world.fed("eir");
+        let waits: Vec<&str> = fed
+            .iter()
+            .map(|fed| fed.words.lines().find(|line| line.contains(" behind these")).unwrap_or_default())
+            .collect();
+        assert_eq!(waits.len(), 3, "{waits:?}");
+        assert!(waits[0].starts_with("# 700 more messages wait behind these"), "{waits:?}");
+        assert!(waits[1].starts_with("# 200 more messages wait behind these"), "{waits:?}");
+        assert_eq!(waits[2], "");
+        counts(&[world.words("eir")], &[("chat-1;", 1), ("chat-600;", 1), ("chat-1198;", 1)]);
+        counts(&world.home.bodies(&swarm, EIR), &[("ask-first;", 1), ("ask-last;", 1), ("chat-", 0)]);
+    });
+}
+
 /// The homeserver tells who types in a room.
 async fn type_in(stage: &Stage, room: &str, users: &[&str]) {
     let typing = json!({ "type": "m.typing", "room_id": room, "content": { "user_ids": users } });
