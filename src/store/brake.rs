@@ -4,10 +4,21 @@ use ruma::OwnedRoomId;
 
 use super::db::BRAKE;
 use super::tx::{Read, Tx};
-use super::{NewSay, Result, StoreError, outbox, record};
+use super::{NewSay, Result, Store, StoreError, outbox, record};
 use crate::conversation::Millis;
 use crate::conversation::steer::Steer;
 use crate::persona::Brake;
+
+impl Store {
+    /// Whom the operator's brake holds.
+    pub fn brake(&self) -> Result<Brake> {
+        self.read(|view| kept(view))
+    }
+    /// Changes whom it holds; answers whom it holds then. One that cannot be read held everyone.
+    pub async fn change_brake(&self, change: impl FnOnce(&mut Brake) + Send + 'static) -> Result<Brake> {
+        self.write(move |tx| self::change(tx, change)).await
+    }
+}
 
 /// The brake as it is written down.
 pub(super) fn kept<R: Read>(from: &R) -> Result<Brake> {

@@ -1,10 +1,25 @@
 //! Open campaigns.
 
-use super::Result;
 use super::record::{self, CampaignForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
+use super::{Result, Store};
 use crate::conversation::{Campaign, Slug};
+
+impl Store {
+    /// The open campaigns, by slug.
+    pub fn campaigns(&self) -> Result<Vec<Campaign>> {
+        self.read(|view| open(view))
+    }
+    /// Opens a campaign, or gives an open one another title; answers whether that changed anything.
+    pub async fn open_campaign(&self, campaign: Campaign) -> Result<bool> {
+        self.write(move |tx| put(tx, &campaign)).await
+    }
+    /// Closes a campaign; answers whether it was open.
+    pub async fn close_campaign(&self, slug: Slug) -> Result<bool> {
+        self.write(move |tx| close(tx, &slug)).await
+    }
+}
 
 /// The open campaigns, by slug.
 pub(super) fn open<R: Read>(from: &R) -> Result<Vec<Campaign>> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Result;
 use super::record::{self, RhythmForm};
 use super::table::{self, Table};
 use super::tx::{Read, Tx};
+use super::{Result, Store};
 use crate::conversation::reply::Pulse;
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::OpenTurn;
@@ -13,6 +13,25 @@ use crate::persona::heart::{Beats, Rhythm};
 
 /// The row of the beat.
 pub(super) const PACE: &str = "pace";
+
+impl Store {
+    /// How the shared beat goes on; none where none has fallen yet.
+    pub fn beats(&self) -> Result<Option<Beats>> {
+        self.read(|view| pace(view))
+    }
+    /// Writes down how it goes on.
+    pub async fn set_beats(&self, pace: Beats) -> Result<()> {
+        self.write(move |tx| {
+            put_pace(tx, &pace);
+            Ok(())
+        })
+        .await
+    }
+    /// What Personas have voted for it, and when their last turns ended.
+    pub fn rhythms(&self) -> Result<BTreeMap<PersonaId, Rhythm>> {
+        self.read(|view| rhythms(view))
+    }
+}
 
 /// How the beat goes on; none where none has fallen yet.
 pub(super) fn pace<R: Read>(from: &R) -> Result<Option<Beats>> {

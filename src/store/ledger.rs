@@ -4,12 +4,35 @@ use super::base::View;
 use super::record::EntryForm;
 use super::table::{Table, number};
 use super::tx::Tx;
-use super::{Result, chunk, record};
+use super::{Result, Store, chunk, record};
 use crate::conversation::Millis;
 use crate::persona::session::Entry;
 
 /// Rows that are read at a time.
 const STEP: usize = 1_000;
+
+impl Store {
+    /// The ledger from a time on, oldest first.
+    pub fn ledger(&self, since: Millis) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let mut from = Some(since.0.to_be_bytes().to_vec());
+        while let Some(key) = from {
+            from = self.read(|view| page(view, &key, &mut entries))?;
+        }
+        Ok(entries)
+    }
+    /// Forgets what the ledger holds of before a time; answers how many entries.
+    pub async fn prune_ledger(&self, before: Millis) -> Result<u64> {
+        let mut forgotten = 0;
+        loop {
+            let keys = self.read(|view| self::before(view, before))?;
+            if keys.is_empty() {
+                return Ok(forgotten);
+            }
+            forgotten += self.write(move |tx| forget(tx, &keys)).await?;
+        }
+    }
+}
 
 /// Writes entries down, behind those of the same time.
 pub(super) fn put(tx: &mut Tx<'_>, entries: Vec<Entry>) -> Result<()> {

@@ -7,11 +7,38 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use super::record::{KindForm, LearnedForm, MailForm, MemoryForm, QuestionForm, SeenForm};
 use super::table::{Table, key, number, parts};
 use super::tx::{Read, Tx};
-use super::{Answer, Remembering, Result, inbox, outbox, record, sessions};
+use super::{Answer, Remembering, Result, Store, inbox, outbox, record, sessions};
 use crate::conversation::about_me::Question;
 use crate::conversation::memory::Confided;
 use crate::conversation::{Kept, Lane, Memory, MemoryNumber, Millis, Origin, PersonaId};
-use crate::persona::memory::Seen;
+use crate::persona::memory::{Memories, Seen};
+
+impl Store {
+    /// Looks at a Persona's memories, as they are indexed.
+    pub fn memories<T>(&self, persona: &PersonaId, look: impl FnOnce(&Memories) -> T) -> T {
+        match self.index().memories(persona) {
+            Some(memories) => look(memories),
+            None => look(&Memories::default()),
+        }
+    }
+    /// Forgets memories of a Persona; answers how many there were.
+    pub async fn forget_memories(&self, persona: &PersonaId, numbers: BTreeSet<MemoryNumber>) -> Result<u64> {
+        let persona = persona.clone();
+        self.write(move |tx| forget(tx, &persona, numbers)).await
+    }
+    /// What the bot is asked and has not answered.
+    pub fn questions(&self) -> Result<Vec<Question>> {
+        self.read(|view| questions(view))
+    }
+    /// Answers a question, unless that was done.
+    pub async fn answer(&self, event: OwnedEventId, answer: Answer, now: Millis) -> Result<()> {
+        self.write(move |tx| self::answer(tx, &event, answer, now)).await
+    }
+    /// What the Persona's session was shown of her memories, if anything.
+    pub fn seen(&self, persona: &PersonaId) -> Result<Option<Seen>> {
+        self.read(|view| seen(view, persona))
+    }
+}
 
 /// The turn in which something was worded.
 pub(super) struct Worded {

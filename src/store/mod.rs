@@ -3,12 +3,15 @@
 //! Every verb that writes is one transaction and returns only after a *durable* flush, grouped across callers.
 //! No sled type stands in a signature. Reads are answered from memory or the page cache and do not block for long.
 
+mod arrival;
 mod base;
 mod brake;
 mod campaigns;
 mod chunk;
+mod commit;
 mod compact;
 mod db;
+mod error;
 mod flush;
 mod group;
 mod guard;
@@ -42,18 +45,14 @@ use std::path::PathBuf;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
 use uuid::Uuid;
 
-use crate::conversation::about_me::Question;
-use crate::conversation::reply::Pulse;
-use crate::conversation::steer::Steer;
-use crate::conversation::{
-    Delivery, Described, Kept, Lane, MemoryNumber, Millis, PersonaId, Remind, ReminderNumber, RequestId,
-    TurnId,
-};
-use crate::persona::memory::{Recalled, Seen};
+use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, RequestId, TurnId};
+use crate::persona::OpenTurn;
 use crate::persona::session::{Entry, Session};
-use crate::persona::{Limit, OpenTurn};
 
+pub use arrival::{Arrival, Effect, Unreadable};
+pub use commit::{Commit, Guarding, Mutual, Pace, Remembering, Reminding};
 pub use db::Store;
+pub use error::StoreError;
 #[doc(hidden)]
 pub use flush::Durability;
 pub use ledger::{entries_from_json, entries_to_json};
@@ -77,105 +76,6 @@ pub struct Owner {
     pub server_name: String,
     /// The appservice's id.
     pub appservice: String,
-}
-
-/// An event on its way in, with what it does here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// Its id: an event seen before has no effect at all.
-    pub event: OwnedEventId,
-    /// What it does, in order.
-    pub effects: Vec<Effect>,
-}
-
-/// What an event does to the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Mail for a Persona; the store puts in the number (`delivery.seq` is ignored).
-    Deliver(PersonaId, Delivery),
-    /// An event was taken back. Mail of it that waits, fed or not, loses its words (`DeliveryKind::Withdrawn`); for each
-    /// Persona who heard it and may have been fed it, `notice` (with lane, room and labels of her copy) becomes mail.
-    Redact {
-        /// The event taken back.
-        redacts: OwnedEventId,
-        /// The delivery that tells of it; `lane` and `seq` are filled in for each Persona.
-        notice: Delivery,
-    },
-    /// Mail for those who heard `edits`: like [`Effect::Deliver`] but dropped where the Persona never heard that event.
-    DeliverEdit(PersonaId, OwnedEventId, Delivery),
-    /// A member's state; an older `at` than the recorded one changes nothing.
-    Member {
-        /// The room.
-        room: OwnedRoomId,
-        /// The member.
-        user: OwnedUserId,
-        /// Display name.
-        name: Option<String>,
-        /// Whether joined.
-        joined: bool,
-        /// `origin_server_ts` of the change.
-        at: Millis,
-    },
-    /// What a room is called or about; what was said of that earlier changes nothing.
-    Described {
-        /// The room.
-        room: OwnedRoomId,
-        /// What it is now.
-        is: Described,
-        /// `origin_server_ts` of the change.
-        at: Millis,
-    },
-    /// A room is over, and another one takes its place.
-    Upgraded {
-        /// The room that is over.
-        room: OwnedRoomId,
-        /// The one that takes its place.
-        to: OwnedRoomId,
-    },
-    /// Whom the thread with that root asks from now on.
-    Asks(OwnedEventId, BTreeSet<PersonaId>),
-    /// The room is encrypted from now on.
-    Encrypted(OwnedRoomId),
-    /// The echo of something we sent: the outbox row is settled, the event id kept.
-    Echo(RequestId),
-    /// Somebody reacts, perhaps to what a Persona said: it is gathered for her.
-    React(Reacted),
-    /// A Persona takes her place in a room.
-    Seat(SeatRow),
-    /// A Persona lost her place: what waits to be sent by her there is dropped.
-    Unseat {
-        /// Which Persona.
-        persona: PersonaId,
-        /// Her user.
-        user: OwnedUserId,
-        /// The room.
-        room: OwnedRoomId,
-    },
-    /// An admin stops Personas in a room, or lets them go on; where that changes anything it is told.
-    Steer {
-        /// What was said.
-        steer: Steer,
-        /// What is sent to tell it.
-        says: Vec<NewSay>,
-    },
-    /// The bot is asked something, which it answers by [`Store::answer`].
-    Ask(Question),
-    /// Says that are owed once for `key`, put into the outbox unless the key is done.
-    Once {
-        /// The fact behind it, e.g. `encrypted:!room`.
-        key: String,
-        /// What to send.
-        says: Vec<NewSay>,
-    },
-}
-
-/// Something unreadable that came in, kept for inspection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// The raw JSON, cut at 64 KiB.
-    pub raw: String,
-    /// Why, as a fixed phrase.
-    pub reason: String,
 }
 
 /// A Persona's place in a room.
@@ -319,92 +219,6 @@ pub struct Say {
     pub woken_by: BTreeSet<OwnedUserId>,
 }
 
-/// A turn's end with a reply.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Commit {
-    /// Whose.
-    pub persona: PersonaId,
-    /// Which turn.
-    pub turn: TurnId,
-    /// What she says.
-    pub says: Vec<NewSay>,
-    /// What keeps Personas among themselves from running away.
-    pub guard: Guarding,
-    /// The session row after it.
-    pub session: Session,
-    /// What is written into the ledger with it.
-    pub ledger: Vec<Entry>,
-    /// What it does to her memories.
-    pub memory: Remembering,
-    /// Her pulse, where she gives one.
-    pub pulse: Option<Pulse>,
-    /// What it does to her reminders.
-    pub reminders: Reminding,
-    /// The mail of it that she wants to be shown in whole: it becomes mail again.
-    pub show: BTreeSet<u64>,
-    /// What she says, as it is taken down with what she heard; none where nothing is taken down.
-    pub said: Option<Vec<(OwnedRoomId, String)>>,
-    /// The time.
-    pub now: Millis,
-}
-
-/// What a turn means to what keeps Personas among themselves from running away.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guarding {
-    /// Who woke her in it.
-    pub mutual: Vec<Mutual>,
-    /// How many such turns two Personas may have in a room.
-    pub pair: Option<Limit>,
-    /// How many events of Personas a room bears.
-    pub room: Option<Limit>,
-}
-
-/// Another Persona woke her in a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mutual {
-    /// The room.
-    pub room: OwnedRoomId,
-    /// The other.
-    pub other: PersonaId,
-    /// What operators are told if that was once too often, and its key.
-    pub notice: Option<(String, Vec<NewSay>)>,
-}
-
-/// What a room has borne of Personas.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
-    /// When the newest of their events were sent, oldest first.
-    pub sent: Vec<Millis>,
-    /// How many says wait to be sent there by those who may speak.
-    pub waiting: usize,
-    /// Whether it is told that it is full.
-    pub full: bool,
-}
-
-/// What a turn does to a Persona's reminders, beside those that it tells.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reminding {
-    /// What she wants to be reminded of in its lane.
-    pub remind: Vec<Remind>,
-    /// What she wants to be reminded of no more.
-    pub unremind: BTreeSet<ReminderNumber>,
-    /// The generation of her session that was told which are open in its lane, if it was.
-    pub listed: Option<u32>,
-}
-
-/// What a turn does to a Persona's memories.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remembering {
-    /// What she wants to remember; the store adds where it comes from.
-    pub remember: Vec<Kept>,
-    /// What she forgets.
-    pub forget: Vec<MemoryNumber>,
-    /// What was recalled in the turn.
-    pub recalled: Recalled,
-    /// What her generation has seen after it, if that is new.
-    pub seen: Option<Seen>,
-}
-
 /// The bot's answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -454,74 +268,6 @@ pub struct Opening {
     pub epoch: Uuid,
     /// The time now.
     pub now: Millis,
-}
-
-/// Why the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Another process has it.
-    #[error("the store at {path} is in use by another persona-bridge; stop that one first")]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Its folder is another user's: what is made by opening it would be ours, and closed to that user's bridge.
-    #[error("the store at {path} is another user's; do this as that user")]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// It belongs to somebody else.
-    #[error("the store at {path} belongs to {found}, not to {wanted}; set [store] path to another folder")]
-    Owner {
-        /// The folder.
-        path: PathBuf,
-        /// Whose it is.
-        found: String,
-        /// Whose it should be.
-        wanted: String,
-    },
-    /// Another format version.
-    #[error(
-        "the store at {path} has format {found}, written by persona-bridge {writer}; this one reads format {wanted}"
-    )]
-    Version {
-        /// The folder.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// Ours.
-        wanted: u32,
-        /// The version that wrote it.
-        writer: String,
-    },
-    /// A record cannot be read back.
-    #[error("the record {key} in {tree} cannot be read: {reason}")]
-    Corrupt {
-        /// The tree.
-        tree: &'static str,
-        /// The key, printable.
-        key: String,
-        /// Why.
-        reason: String,
-    },
-    /// The disk says no.
-    #[error("the store failed: {0}")]
-    Io(String),
-}
-
-#[doc(hidden)]
-impl From<sled::Error> for StoreError {
-    fn from(error: sled::Error) -> Self {
-        Self::Io(error.to_string())
-    }
-}
-
-#[doc(hidden)]
-impl From<std::io::Error> for StoreError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error.to_string())
-    }
 }
 
 /// How much there is of everything.

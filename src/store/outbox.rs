@@ -8,13 +8,65 @@ use super::inbox::{put_words, remove_words, words};
 use super::record::{self, OursForm, RequestForm, SayForm, SinceForm, SpokenForm};
 use super::table::{self, Table};
 use super::tx::{Read, Tx};
-use super::{NewSay, Parking, Result, Say, guard, inbox, redact};
+use super::{NewSay, Parking, Result, Say, Store, guard, inbox, redact};
 use crate::conversation::{Millis, RequestId};
 
 /// Each say gets this many places, so that the parts of a split one find room before the next.
 const PLACES: u64 = 1 << 32;
 /// How much of a key tells apart says that were put in as one.
 const SLOT: usize = 4;
+
+impl Store {
+    /// The oldest unparked say of each room, in order of their places.
+    pub fn outbox_heads(&self) -> Result<Vec<Say>> {
+        self.heads_of(|_, _| true)
+    }
+    /// The same, of those who may speak there.
+    pub fn heads_of(&self, may_speak: impl Fn(&UserId, &RoomId) -> bool) -> Result<Vec<Say>> {
+        let heads = self.index().heads(may_speak);
+        self.says(&heads)
+    }
+    /// The says at these places.
+    pub fn says(&self, seqs: &[u64]) -> Result<Vec<Say>> {
+        self.read(|view| seqs.iter().filter_map(|seq| at(view, *seq).transpose()).collect())
+    }
+    /// Puts says into the outbox unless `key` is done; answers whether it did.
+    pub async fn say_once(&self, key: String, says: Vec<NewSay>, now: Millis) -> Result<bool> {
+        self.write(move |tx| once(tx, &key, says, now)).await
+    }
+    /// A say is taken: its row is forgotten, its event id kept.
+    pub async fn sent(&self, seq: u64, event: OwnedEventId, now: Millis) -> Result<()> {
+        self.write(move |tx| sent(tx, seq, &event, now)).await
+    }
+    /// The event of a request that was sent.
+    pub fn sent_event(&self, request: &RequestId) -> Result<Option<OwnedEventId>> {
+        self.read(|view| sent_event(view, request))
+    }
+    /// Who of us sent an event, if one of us did.
+    pub fn sent_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {
+        self.read(|view| sent_by(view, event))
+    }
+    /// Replaces a say by smaller ones at the same place.
+    pub async fn split(&self, seq: u64, parts: Vec<NewSay>, now: Millis) -> Result<()> {
+        self.write(move |tx| split(tx, seq, parts, now)).await
+    }
+    /// Parks a say with its reason: kept, not sent, and not in the way of others.
+    pub async fn park(&self, seq: u64, parking: Parking) -> Result<()> {
+        self.write(move |tx| park(tx, seq, parking)).await
+    }
+    /// The places of the oldest say of each room that is parked because the homeserver failed on it.
+    pub fn failed_heads(&self) -> Vec<u64> {
+        self.index().failed_heads()
+    }
+    /// Lets parked says go again.
+    pub async fn unpark(&self, seqs: Vec<u64>) -> Result<()> {
+        self.write(move |tx| seqs.into_iter().try_for_each(|seq| unpark(tx, seq).map(drop))).await
+    }
+    /// Lets all parked says go again, or those of one user; answers how many.
+    pub async fn release_says(&self, user: Option<OwnedUserId>) -> Result<u64> {
+        self.write(move |tx| release(tx, user.as_deref())).await
+    }
+}
 
 /// Puts a say in at the end, unless its request waits or was sent already.
 pub(super) fn say(tx: &mut Tx<'_>, say: NewSay, now: Millis) -> Result<()> {

@@ -6,13 +6,25 @@ use std::time::Duration;
 use super::record::ReminderForm;
 use super::table::{Table, key, number, parts};
 use super::tx::{Read, Tx};
-use super::{Reminding, Result};
+use super::{Reminding, Result, Store};
 use crate::conversation::reminder::MOST;
 use crate::conversation::{Millis, PersonaId, Reminder, ReminderNumber};
 use crate::persona::OpenTurn;
 
 /// How long a reminder waits whose turn was put aside, so that it is not asked again and again.
 const LATER: Duration = Duration::from_secs(3600);
+
+impl Store {
+    /// What a Persona wants to be reminded of, by number.
+    pub fn reminders(&self, persona: &PersonaId) -> Result<Vec<Reminder>> {
+        self.read(|view| of(view, persona))
+    }
+    /// Cancels one of them; answers whether it was open.
+    pub async fn cancel_reminder(&self, persona: &PersonaId, number: ReminderNumber) -> Result<bool> {
+        let persona = persona.clone();
+        self.write(move |tx| cancel(tx, &persona, number)).await
+    }
+}
 
 /// Her open reminders, by number.
 pub(super) fn of<R: Read>(from: &R, persona: &PersonaId) -> Result<Vec<Reminder>> {

@@ -7,8 +7,57 @@ use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, RoomId, UserId};
 use super::record::{self, LaneForm, LineForm, MemberForm, RoomForm, SeatForm, TextForm};
 use super::table::{self, Table, key};
 use super::tx::{Read, Tx};
-use super::{Mark, Result, RoomRow, SeatRow, StartLine, outbox};
+use super::{Mark, Result, RoomRow, SeatRow, StartLine, Store, outbox};
 use crate::conversation::{Described, Millis, PersonaId};
+
+impl Store {
+    /// All rooms.
+    pub fn rooms(&self) -> Result<Vec<RoomRow>> {
+        self.read(|view| all(view))
+    }
+    /// One room.
+    pub fn room(&self, room: &OwnedRoomId) -> Result<Option<RoomRow>> {
+        self.read(|view| self::room(view, room))
+    }
+    /// The checked mark of a room: the last event up to which the server's order was read without a gap.
+    pub fn mark(&self, room: &OwnedRoomId) -> Result<Option<OwnedEventId>> {
+        self.read(|view| mark_of(view, room))
+    }
+    /// Puts a Persona into a room (idempotent; an invite and a start line recorded before are kept).
+    pub async fn seat(&self, seat: SeatRow, alias: Option<String>) -> Result<()> {
+        self.write(move |tx| self::seat(tx, seat, alias)).await
+    }
+    /// Writes down start lines that were found.
+    pub async fn set_lines(&self, room: OwnedRoomId, lines: Vec<(PersonaId, StartLine)>) -> Result<()> {
+        self.write(move |tx| set_lines(tx, &room, lines)).await
+    }
+    /// Replaces the members of a room by what the server says.
+    pub async fn set_members(
+        &self,
+        room: OwnedRoomId,
+        members: Vec<(OwnedUserId, Option<String>)>,
+        now: Millis,
+    ) -> Result<()> {
+        self.write(move |tx| set_members(tx, &room, members, now)).await
+    }
+    /// Writes down what a room is called or about, by the server's word.
+    pub async fn describe(&self, room: OwnedRoomId, is: Described) -> Result<()> {
+        self.write(move |tx| describe(tx, &room, is, None)).await
+    }
+    /// Another room takes the place of one, or none does after all.
+    pub async fn succeed(&self, room: OwnedRoomId, to: Option<OwnedRoomId>) -> Result<()> {
+        self.write(move |tx| succeed(tx, &room, to)).await
+    }
+    /// A room is found to be encrypted.
+    pub async fn note_encrypted(&self, room: OwnedRoomId) -> Result<()> {
+        self.write(move |tx| encrypted(tx, &room)).await
+    }
+    /// Takes a Persona out of a room and drops what waits to be sent by her user there; answers how many says.
+    pub async fn unseat(&self, persona: &PersonaId, user: OwnedUserId, room: OwnedRoomId) -> Result<u64> {
+        let persona = persona.clone();
+        self.write(move |tx| unseat(tx, &persona, &user, &room)).await
+    }
+}
 
 fn change(tx: &mut Tx<'_>, room: &RoomId, change: impl FnOnce(&mut RoomForm)) -> Result<()> {
     let mut form: RoomForm = tx.record(Table::Rooms, room.as_bytes())?.unwrap_or_default();

@@ -5,10 +5,34 @@ use ruma::OwnedUserId;
 use super::record::{self, IdentityForm, SessionForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
-use super::{IdentityRow, Result};
+use super::{IdentityRow, Result, Store};
 use crate::conversation::PersonaId;
 use crate::persona::session::Session;
 use crate::persona::session::care::Word;
+
+impl Store {
+    /// What an operator said of a session, with the generation that it was said of.
+    pub fn word(&self, persona: &PersonaId) -> Result<Option<(u32, Word)>> {
+        self.read(|view| word(view, persona))
+    }
+    /// Which generation of a Persona's session has last heard what was taken back since.
+    pub fn tainted(&self, persona: &PersonaId) -> Result<Option<u32>> {
+        self.read(|view| tainted(view, persona))
+    }
+    /// Writes down what an operator says of a Persona's session; answers of which generation, if there is one.
+    pub async fn set_word(&self, persona: &PersonaId, word: Word) -> Result<Option<u32>> {
+        let persona = persona.clone();
+        self.write(move |tx| put_word(tx, &persona, word)).await
+    }
+    /// How a user is authenticated.
+    pub fn identity(&self, user: &OwnedUserId) -> Result<Option<IdentityRow>> {
+        self.read(|view| identity(view, user))
+    }
+    /// Writes how a user is authenticated.
+    pub async fn set_identity(&self, identity: IdentityRow) -> Result<()> {
+        self.write(move |tx| put_identity(tx, identity)).await
+    }
+}
 
 /// The session row of a Persona.
 pub(super) fn session<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Session>> {

@@ -1,12 +1,34 @@
 //! Personas' states.
 
-use super::Result;
 use super::record::{self, StateForm};
 use super::table::Table;
 use super::tx::{Read, Tx};
+use super::{Result, Store};
 use crate::conversation::{Millis, PersonaId};
 use crate::persona::State;
 use crate::persona::state::{Kept, Refusal};
+
+impl Store {
+    /// A Persona's state, if she has one.
+    pub fn state(&self, persona: &PersonaId) -> Result<Option<State>> {
+        self.read(|view| Ok(kept(view, persona)?.map(|kept| kept.state)))
+    }
+    /// Writes down a Persona's first state, unless she has one; answers which she has.
+    pub async fn begin_state(&self, persona: &PersonaId, first: State, now: Millis) -> Result<State> {
+        let persona = persona.clone();
+        self.write(move |tx| begin(tx, &persona, first, now)).await
+    }
+    /// Puts a document in the place of the state that it was made from; answers which she has then, and whether it is new.
+    pub async fn put_state(
+        &self,
+        persona: &PersonaId,
+        given: State,
+        now: Millis,
+    ) -> Result<std::result::Result<(State, bool), Refusal>> {
+        let persona = persona.clone();
+        self.write(move |tx| put(tx, &persona, given, now)).await
+    }
+}
 
 /// The state of a Persona, if she has one.
 pub(super) fn kept<R: Read>(from: &R, persona: &PersonaId) -> Result<Option<Kept>> {

@@ -11,7 +11,7 @@ use super::memories::Worded;
 use super::record::{self, HeardLineForm, KindForm, MailForm, PastForm, SaidLineForm, SpokenForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
-use super::{Result, chunk, inbox, sessions};
+use super::{Result, Store, chunk, inbox, sessions};
 use crate::conversation::past::PastTurn;
 use crate::conversation::{Lane, Millis, PersonaId};
 
@@ -22,6 +22,25 @@ const LINES: usize = 20;
 const BYTES: usize = 2 * 1024;
 /// How many rows one step of forgetting looks at.
 const STEP: usize = 1_000;
+
+impl Store {
+    /// What a Persona heard and said in a lane last, since a time, oldest first.
+    pub fn past(&self, persona: &PersonaId, lane: &Lane, since: Millis) -> Result<Vec<PastTurn>> {
+        self.read(|view| turns(view, persona, lane, since))
+    }
+    /// Forgets what was heard and said before a time; answers how many turns.
+    pub async fn prune_past(&self, before: Millis) -> Result<u64> {
+        let (mut from, mut forgotten) = (Some(Vec::new()), 0);
+        while let Some(key) = from {
+            let (stale, next) = self.read(|view| stale(view, &key, before))?;
+            if !stale.is_empty() {
+                forgotten += self.write(move |tx| forget(tx, &stale)).await?;
+            }
+            from = next;
+        }
+        Ok(forgotten)
+    }
+}
 
 /// A line that was heard; none where nothing was said by it.
 pub(super) fn heard(mail: &MailForm, text: &str) -> Option<HeardLineForm> {

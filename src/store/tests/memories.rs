@@ -1,6 +1,6 @@
 use super::*;
 use crate::conversation::memory::Confided;
-use crate::conversation::{Memory, Origin};
+use crate::conversation::{Kept, Memory, Origin};
 use crate::persona::memory::{MOST, Recalled, Seen};
 
 fn kept(text: &str) -> Kept {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::conversation::steer::Word;
+use crate::conversation::steer::{Steer, Word};
 use crate::conversation::{Remind, ReminderNumber};
 use crate::persona::Limit;
 use crate::store::Mutual;
