@@ -152,13 +152,20 @@ pub(crate) fn told(
     Ok((told, agenda))
 }
 
-/// What a reply of the turn may do with them.
-pub(crate) fn agenda(shared: &Shared, persona: &PersonaId, turn: &OpenTurn) -> Result<Agenda, BridgeError> {
+/// What a reply of the turn, so far from a person's word, may do with them.
+pub(crate) fn agenda(
+    shared: &Shared,
+    persona: &PersonaId,
+    turn: &OpenTurn,
+    hops: u32,
+) -> Result<Agenda, BridgeError> {
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         shared.store.reminders(persona)?.into_iter().partition(|reminder| reminder.lane == turn.lane);
     let here = here.into_iter().map(|reminder| reminder.number);
     let open = here.filter(|number| !turn.reminders.contains(&number.0)).collect();
     let told = turn.reminders.iter().copied().map(ReminderNumber).collect();
-    let soonest = shared.config.heart.beat_min;
-    Ok(Agenda { now: turn.as_of, soonest, open, told, elsewhere: elsewhere.len() })
+    // What no person asked for follows itself no faster than the beat.
+    let heart = shared.config.heart;
+    let soonest = if hops == 0 { heart.beat_min } else { heart.beat };
+    Ok(Agenda { now: turn.as_of, hops, soonest, open, told, elsewhere: elsewhere.len() })
 }

@@ -224,6 +224,8 @@ pub(crate) struct Spoken {
     pub(crate) keeps: Keeps,
     /// What the turn means to what holds Personas.
     pub(crate) guard: Guarding,
+    /// How far the turn is from a person's word.
+    pub(crate) hops: u32,
 }
 
 /// Turns a reply into frozen says, or names the fault that she is told.
@@ -243,8 +245,8 @@ pub(crate) fn says(
         Ok(read) => read,
         Err(fault) => return Ok(Err(fault)),
     };
-    let origin =
-        Cause { turn: turn.id, hops: hops::of_turn(&batch.deliveries, shared.config.among.max_hops) };
+    let hops = allowance.hops();
+    let origin = Cause { turn: turn.id, hops };
     let cause = turn.id.to_string();
     let (mut says, mut lost, mut words) = (Vec::new(), BTreeSet::new(), Vec::new());
     for act in acts {
@@ -265,7 +267,7 @@ pub(crate) fn says(
         }
     }
     let guard = shared.guarding(&persona.persona.id, turn.id, &batch.deliveries)?;
-    Ok(Ok(Spoken { says, lost, words, keeps, guard }))
+    Ok(Ok(Spoken { says, lost, words, keeps, guard, hops }))
 }
 
 /// What she says in a room that another one has taken the place of meanwhile, said there; none where nobody would hear it.
@@ -334,7 +336,8 @@ fn allowance(
     let parts = prompt::parts(batch, &Surroundings { trim_over, whole, tight, ..Surroundings::default() });
     let told = reminders::of_turn(shared, id, turn)?;
     let home = told.iter().find_map(|reminder| reminder.remind.room.as_ref());
-    let agenda = reminders::agenda(shared, id, turn)?;
+    let hops = hops::of_turn(&batch.deliveries, &told, shared.config.among.max_hops);
+    let agenda = reminders::agenda(shared, id, turn, hops)?;
     let allowance = reply::allowance(batch, rooms, heard).with(memories, parts);
     Ok((allowance.timed(agenda).at_home(home), closed))
 }

@@ -33,6 +33,8 @@ pub struct Delivery {
     pub wakes: bool,
     /// How far a Persona's line is from the last word of a person; none where a person (or a machine of theirs) said it.
     pub hops: Option<u32>,
+    /// How far from a person's word the turn was in which she asked to be shown it in whole, if she did.
+    pub again: Option<u32>,
     /// Whether it came late: found by reading back, or pushed long after it was said.
     pub late: bool,
     /// `origin_server_ts`.
@@ -172,6 +174,7 @@ pub(in crate::conversation) mod tests {
             addressed: false,
             wakes: false,
             hops: None,
+            again: None,
             late: false,
             said: Millis(0),
             heard: Millis(0),

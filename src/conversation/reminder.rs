@@ -42,6 +42,8 @@ pub struct Remind {
     pub text: String,
     /// The room that it is about.
     pub room: Option<OwnedRoomId>,
+    /// How far from a person's word the turn was in which she asked it.
+    pub hops: u32,
 }
 
 /// A reminder that is open.

@@ -18,6 +18,8 @@ pub struct Commit {
     pub persona: PersonaId,
     /// Which turn.
     pub turn: TurnId,
+    /// How far it is from a person's word.
+    pub hops: u32,
     /// What she says.
     pub says: Vec<NewSay>,
     /// What keeps Personas among themselves from running away.

@@ -55,7 +55,8 @@ pub(super) fn write(
 
 /// Ends a turn with its reply. A turn that is not open (any more) is left alone, as is all else.
 pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<MemoryNumber>) -> Result<()> {
-    let Commit { persona, turn, says, guard, session, ledger, memory, pulse, show, said, now, .. } = commit;
+    let Commit { persona, turn, says, guard, session, ledger, memory, pulse, show, said, hops, now, .. } =
+        commit;
     let Some(open) = open(tx, &persona)?.filter(|open| open.id == turn) else {
         tracing::warn!(%persona, %turn, "a turn that is not open was to be committed");
         return Ok(());
@@ -66,7 +67,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
     }
     let (mut taken, mut heard) = (Vec::new(), Vec::new());
     for seq in open.seqs {
-        let again = show.contains(&seq).then(|| again(tx, &persona, seq, now)).transpose()?.flatten();
+        let again = show.contains(&seq).then(|| again(tx, &persona, seq, hops, now)).transpose()?.flatten();
         if again.is_some() {
             taken.extend(again);
         } else if let Some((place, mail)) = take(tx, &persona, seq)? {
@@ -113,12 +114,14 @@ fn woken_by(mail: &[MailForm]) -> BTreeSet<OwnedUserId> {
     mail.iter().filter(|mail| mail.wakes.unwrap_or(mail.addressed)).map(|mail| mail.sender.clone()).collect()
 }
 
-/// Lets mail of a turn wait once more, to be shown in whole; none where it was taken back meanwhile.
-fn again(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64, now: Millis) -> Result<Option<MailForm>> {
+/// Lets mail of a turn with these hops wait once more, to be shown in whole, which wakes her; none where it was taken back
+/// meanwhile.
+fn again(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64, hops: u32, now: Millis) -> Result<Option<MailForm>> {
     let place = mail_key(persona, seq);
     let mail = tx.record::<MailForm>(Table::Mail, &place)?;
     let Some(mail) = mail.filter(|mail| !matches!(mail.kind, KindForm::Withdrawn)) else { return Ok(None) };
-    let mail = MailForm { whole: true, fed: true, addressed: true, wakes: None, heard: now.0, ..mail };
+    let mail =
+        MailForm { whole: true, fed: true, wakes: Some(true), again: Some(hops), heard: now.0, ..mail };
     tx.put(Table::Mail, &place, &mail)?;
     Ok(Some(mail))
 }

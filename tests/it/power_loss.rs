@@ -174,6 +174,7 @@ fn delivery(number: u64, size: usize) -> Delivery {
         addressed: true,
         wakes: true,
         hops: None,
+        again: None,
         late: false,
         said: Millis(number),
         heard: Millis(number),

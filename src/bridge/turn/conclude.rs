@@ -119,7 +119,7 @@ impl Turns {
         spoken: Spoken,
         line: Option<LineId>,
     ) -> Result<(), BridgeError> {
-        let Spoken { says, lost: _, words, keeps, guard } = spoken;
+        let Spoken { says, lost: _, words, keeps, guard, hops } = spoken;
         let pulse = keeps.pulse;
         let Reminds { remind, unremind } = keeps.reminds.clone();
         let reminders =
@@ -142,6 +142,7 @@ impl Turns {
             reminders,
             persona: self.persona.persona.id.clone(),
             turn: turn.id,
+            hops,
             says,
             guard,
             session,

@@ -107,6 +107,7 @@ mod tests {
             addressed: true,
             wakes: true,
             hops: None,
+            again: None,
             late,
             said: Millis(said),
             heard: Millis(said),

@@ -290,6 +290,7 @@ fn delivery(event: &Event, room: &Room, lane: &Lane, kind: DeliveryKind, known: 
         addressed: false,
         wakes: false,
         hops: None,
+        again: None,
         late: known.late || (event.at.is_known() && known.now.since(event.at) >= LATE),
         said: event.at,
         heard: known.now,

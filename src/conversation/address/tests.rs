@@ -502,6 +502,7 @@ fn a_delivery_carries_what_the_event_says() {
         addressed: true,
         wakes: true,
         hops: None,
+        again: None,
         late: true,
         said: Millis(1_000),
         heard: Millis(5_000),

@@ -122,7 +122,7 @@ prop_compose! {
     ) -> Delivery {
         Delivery {
             seq: 0, lane: swarm(), room, sender, sender_name, event: event("?"), kind, text, thread, reply_to,
-            addressed, wakes: addressed, hops, late, said, heard,
+            addressed, wakes: addressed, hops, again: None, late, said, heard,
         }
     }
 }
@@ -161,7 +161,7 @@ prop_compose! {
 
 prop_compose! {
     fn any_reminder()(number in 1..9_u64, due in 0..2 * NOW, text in text(), room in prop::option::of(any_room())) -> Reminder {
-        let remind = Remind { due: Millis(due), text, room };
+        let remind = Remind { due: Millis(due), text, room, hops: 0 };
         Reminder { number: ReminderNumber(number), lane: swarm(), remind, set: Millis(NOW), listed: None }
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn delivery(seq: u64, text: &str) -> Delivery {
         addressed: false,
         wakes: false,
         hops: None,
+        again: None,
         late: false,
         said: Millis(NOW - 5 * MINUTE),
         heard: Millis(NOW - 5 * MINUTE),
@@ -271,7 +272,7 @@ fn reminders_stand_between_the_header_and_the_mail() {
     let reminder = |number, text: &str| Reminder {
         number: ReminderNumber(number),
         lane: swarm(),
-        remind: Remind { due: Millis(NOW + 60 * MINUTE), text: text.into(), room: None },
+        remind: Remind { due: Millis(NOW + 60 * MINUTE), text: text.into(), room: None, hops: 0 },
         set: Millis(NOW - 60 * MINUTE),
         listed: None,
     };

@@ -38,6 +38,8 @@ pub struct Reminds {
 pub struct Agenda {
     /// The time now.
     pub now: Millis,
+    /// How far from a person's word the turn is.
+    pub hops: u32,
     /// How far ahead a reminder lies at least.
     pub soonest: Duration,
     /// Those that are open in the lane.
@@ -88,7 +90,7 @@ fn remind(word: &RemindWord, allowance: &Allowance) -> Result<Option<Remind>, Fa
         return Ok(None);
     }
     let given = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
-    let Agenda { now, soonest, .. } = allowance.agenda;
+    let Agenda { now, hops, soonest, .. } = allowance.agenda;
     let due = match (given(&word.after).as_str(), given(&word.at).as_str()) {
         ("", "") => return Err(Fault("remind: say when, by `in` or `at`".to_owned())),
         (after, "") => now.plus(span("remind.in", after)?),
@@ -105,7 +107,7 @@ fn remind(word: &RemindWord, allowance: &Allowance) -> Result<Option<Remind>, Fa
     }
     let named = word.room.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let room = named.map(|name| room(name, allowance)).transpose()?;
-    Ok(Some(Remind { due: due.max(now.plus(soonest)), text, room }))
+    Ok(Some(Remind { due: due.max(now.plus(soonest)), text, room, hops }))
 }
 
 fn span(of: &str, text: &str) -> Result<Duration, Fault> {
@@ -139,6 +141,7 @@ mod tests {
         reply.as_object_mut().unwrap().extend(keys);
         let agenda = Agenda {
             now: NOW,
+            hops: 2,
             soonest: Duration::from_secs(60),
             open: [3, 7].map(ReminderNumber).into(),
             told: [5].map(ReminderNumber).into(),

@@ -80,6 +80,11 @@ impl Allowance {
     pub fn timed(self, agenda: Agenda) -> Self {
         Self { agenda, ..self }
     }
+
+    /// How far from a person's word the turn is.
+    pub fn hops(&self) -> u32 {
+        self.agenda.hops
+    }
 }
 
 /// A message that a label stands for.

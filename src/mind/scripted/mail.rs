@@ -220,6 +220,7 @@ mod tests {
             addressed,
             wakes: addressed,
             hops: None,
+            again: None,
             late: seq.is_multiple_of(2),
             said: Millis(1_793_436_000_000),
             heard: Millis(1_793_436_300_000),

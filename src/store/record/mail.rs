@@ -134,6 +134,9 @@ pub(in crate::store) struct MailForm {
     /// How far a Persona's line is from the last word of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::store) hops: Option<u32>,
+    /// How far from a person's word the turn was in which she asked for the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) again: Option<u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::store) late: bool,
     /// Whether an earlier turn may have fed it: it was held, and released.
@@ -162,6 +165,7 @@ impl MailForm {
             addressed: delivery.addressed,
             wakes: Some(delivery.wakes).filter(|wakes| *wakes != delivery.addressed),
             hops: delivery.hops,
+            again: delivery.again,
             late: delivery.late,
             fed: false,
             whole: false,
@@ -187,6 +191,7 @@ impl MailForm {
             addressed: self.addressed,
             wakes: self.wakes.unwrap_or(self.addressed),
             hops: self.hops,
+            again: self.again,
             late: self.late,
             said: Millis(self.said),
             heard: Millis(self.heard),

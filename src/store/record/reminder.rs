@@ -4,6 +4,7 @@ use ruma::OwnedRoomId;
 use serde::{Deserialize, Serialize};
 
 use super::mail::LaneForm;
+use crate::conversation::hops::UNKNOWN;
 use crate::conversation::{Millis, Remind, Reminder, ReminderNumber};
 
 /// [`Reminder`] without its number, which is in the key.
@@ -13,16 +14,26 @@ pub(in crate::store) struct ReminderForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<OwnedRoomId>,
     text: String,
+    #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
+    hops: u32,
     at: u64,
     set: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     listed: Option<u32>,
 }
 
+fn unknown() -> u32 {
+    UNKNOWN
+}
+
+fn is_unknown(hops: &u32) -> bool {
+    *hops == UNKNOWN
+}
+
 impl From<Reminder> for ReminderForm {
     fn from(reminder: Reminder) -> Self {
-        let Reminder { number: _, lane, remind: Remind { due, text, room }, set, listed } = reminder;
-        Self { lane: LaneForm::from(&lane), room, text, at: due.0, set: set.0, listed }
+        let Reminder { number: _, lane, remind: Remind { due, text, room, hops }, set, listed } = reminder;
+        Self { lane: LaneForm::from(&lane), room, text, hops, at: due.0, set: set.0, listed }
     }
 }
 
@@ -42,8 +53,8 @@ impl ReminderForm {
 
     /// The reminder of that number.
     pub(in crate::store) fn numbered(self, number: ReminderNumber) -> Reminder {
-        let Self { lane, room, text, at, set, listed } = self;
-        let remind = Remind { due: Millis(at), text, room };
+        let Self { lane, room, text, hops, at, set, listed } = self;
+        let remind = Remind { due: Millis(at), text, room, hops };
         Reminder { number, lane: lane.into(), remind, set: Millis(set), listed }
     }
 }

@@ -34,6 +34,7 @@ fn forms_of_mail_stay_as_they_are() {
     check::<MailForm>(&mail.replace(r#""late":true"#, r#""late":true,"fed":true"#));
     check::<MailForm>(&mail.replace(r#""late":true"#, r#""wakes":false,"late":true"#));
     check::<MailForm>(&mail.replace(r#""late":true"#, r#""hops":2,"late":true"#));
+    check::<MailForm>(&mail.replace(r#""late":true"#, r#""again":1,"late":true,"fed":true,"whole":true"#));
     check::<MailForm>(
         r#"{"lane":{"direct":"!d:x.org"},"room":"!d:x.org","sender":"@a:x.org","event":"$e","kind":"media","said":5,"heard":6}"#,
     );
@@ -116,7 +117,7 @@ fn the_form_of_campaigns_stays_as_it_is() {
 #[test]
 fn the_form_of_reminders_stays_as_it_is() {
     check::<ReminderForm>(
-        r#"{"lane":{"register":"public"},"room":"!r:x.org","text":"tea","at":7,"set":5,"listed":2}"#,
+        r#"{"lane":{"register":"public"},"room":"!r:x.org","text":"tea","hops":2,"at":7,"set":5,"listed":2}"#,
     );
     check::<ReminderForm>(r#"{"lane":{"direct":"!d:x.org"},"text":"tea","at":7,"set":5}"#);
 }

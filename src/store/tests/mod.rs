@@ -70,6 +70,7 @@ fn mail(name: &str, text: &str) -> Delivery {
         addressed: true,
         wakes: true,
         hops: None,
+        again: None,
         late: false,
         said: Millis(900),
         heard: NOW,
@@ -110,6 +111,7 @@ fn plain(turn: TurnId) -> Commit {
     Commit {
         persona: eir(),
         turn,
+        hops: 2,
         says: Vec::new(),
         guard: Default::default(),
         session: session(1),

@@ -2,7 +2,7 @@ use super::*;
 use crate::conversation::{Remind, ReminderNumber};
 
 fn remind(text: &str, due: u64) -> Remind {
-    Remind { due: Millis(due), text: text.to_owned(), room: None }
+    Remind { due: Millis(due), text: text.to_owned(), room: None, hops: 1 }
 }
 
 /// A turn that tells these and does that is written down and committed.

@@ -16,7 +16,7 @@ fn follows(world: &World, lane: Lane, from: &str, to: &str) {
 
 /// Eir ends a turn of a lane in which bil woke her in the old room, and which sets a reminder.
 fn ends_turn(world: &World, id: u128, lane: Lane, about: Option<&str>) {
-    let remind = Remind { due: Millis(5), text: format!("text {id}"), room: about.map(room) };
+    let remind = Remind { due: Millis(5), text: format!("text {id}"), room: about.map(room), hops: 1 };
     let pair = Some(Limit { most: 0, within: std::time::Duration::from_secs(60) });
     let open = OpenTurn { lane, ..turn(id, &[]) };
     let commit = Commit {

@@ -64,16 +64,15 @@ fn a_turn_is_committed_once() {
 
 #[test]
 fn what_is_to_be_shown_in_whole_is_mail_again() {
-    let mut world = with_mail();
+    let mut world = World::new();
+    let passing = Delivery { addressed: false, wakes: false, ..mail("b", &"b".repeat(2_000)) };
+    let passing = arrival("b", vec![Effect::Deliver(eir(), passing)]);
+    world.accept(vec![heard_by(&eir(), "a", "a"), passing, heard_by(&eir(), "c", "c")]);
     block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
     block(world.store().commit(Commit { show: [2, 3].into(), ..commit(1, Vec::new()) })).unwrap();
     world.look(|store| {
-        let again = Delivery {
-            addressed: true,
-            wakes: true,
-            heard: Millis(7),
-            ..numbered(2, mail("b", &"b".repeat(2_000)))
-        };
+        let whole = numbered(2, mail("b", &"b".repeat(2_000)));
+        let again = Delivery { addressed: false, wakes: true, again: Some(2), heard: Millis(7), ..whole };
         assert_eq!(store.deliveries(&eir(), &[1, 2]).unwrap(), [again]);
         assert_eq!(store.whole(&eir(), &[1, 2, 3]).unwrap(), [2].into());
         let waiting = store.waiting(&eir()).unwrap();

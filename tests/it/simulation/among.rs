@@ -94,6 +94,53 @@ fn two_who_are_left_alone_fall_silent_and_no_beat_asks_them_again() {
     }
 }
 
+/// Whoever is Eir says this to Brage, with a reminder in a minute each time.
+fn reminding(who: &str, text: &str) -> Scripted {
+    let mut reply = json!({ "say": [], "react": [] });
+    if who == "eir" {
+        reply["say"] = json!([{ "text": text }]);
+        reply["remind"] = json!([{ "in": "1m", "text": "go on" }]);
+    }
+    replying(&reply)
+}
+
+#[test]
+fn a_chain_of_reminders_ends_waking_others_and_slows_down_to_the_beat() {
+    let mut world = world();
+    world.script = Arc::new(|who, _| reminding(who, "Brage, go on"));
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.pass(10 * 60_000).await;
+        assert_eq!(hops(&stage.home), [0, 1], "what a person asked for may come soon");
+        stage.pass(5 * BEAT).await;
+        assert_eq!(hops(&stage.home), [0, 1, 2, 3, 3, 3, 3]);
+        assert_eq!(stage.thoughts("brage"), 3);
+        stage.alice().say(&swarm, "Eir, again");
+        stage.pass(60_000).await;
+        assert_eq!(stage.thoughts("brage"), 4, "a person who asks begins anew");
+    });
+}
+
+#[test]
+fn a_turn_without_mail_wakes_nobody() {
+    let mut world = world();
+    world.config.heart.wake_on_silence = true;
+    let said = world.play(async |stage| {
+        stage.swarm().await;
+        stage.pass(8 * BEAT).await;
+        hops(&stage.home)
+    });
+    assert_eq!(said, [3; 4], "as often as silence wakes a day");
+    for who in ["eir", "brage"] {
+        assert!(
+            world.fed(who).iter().all(|fed| fed.words.starts_with("# a scheduled wake")),
+            "{}",
+            world.words(who)
+        );
+    }
+}
+
 #[test]
 fn max_hops_and_the_register_say_whether_personas_wake_each_other_at_all() {
     let mut short = world();
@@ -231,6 +278,28 @@ fn two_who_wake_each_other_too_often_are_held_and_operators_are_told_once() {
     );
     world.play(async |stage| stage.pass(600_000).await);
     assert_eq!(world.fed("eir").len() + world.fed("brage").len(), 12, "a restart and time change nothing");
+}
+
+#[test]
+fn a_reminder_that_is_told_while_both_are_held_wakes_neither_by_what_is_said_then() {
+    let mut world = endless();
+    let answering = world.script.clone();
+    world.script = Arc::new(move |who, words| {
+        if who == "eir" && words.contains("Eir, begin") {
+            let remind = json!([{ "in": "10m", "text": "ask him" }]);
+            return replying(
+                &json!({ "say": [{ "text": "Brage, and then?" }], "react": [], "remind": remind }),
+            );
+        }
+        answering(who, words)
+    });
+    let (eir, brage) = asked_once(&mut world);
+    assert_eq!(eir + brage, 12, "both are held");
+    world.play(async |stage| {
+        stage.pass(20 * 60_000).await;
+        assert_eq!((stage.thoughts("eir"), stage.thoughts("brage")), (eir + 1, brage));
+    });
+    counts(&[world.words("eir")], &[("# a reminder of yours", 1)]);
 }
 
 #[test]

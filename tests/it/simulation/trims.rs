@@ -89,3 +89,30 @@ fn only_what_was_shown_in_part_in_the_turn_can_be_asked_for() {
     let refused = "is not the label of a message that you were shown in part here";
     counts(&[world.words("eir")], &[(refused, 2)]);
 }
+
+#[test]
+fn the_whole_of_a_passing_line_calls_upon_her_no_more_than_the_turn_that_asked_for_it() {
+    let mut world = curious();
+    let curious = world.script.clone();
+    world.script = Arc::new(move |who, words| {
+        if who != "eir" {
+            return replies(&json!({"say": [], "react": []}));
+        }
+        if words.contains("in whole") {
+            return replies(&json!({"say": [{"text": "read"}], "react": []}));
+        }
+        curious(who, words)
+    });
+    let swarm = world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().say(&swarm, &format!("a log: {}", "line ".repeat(4_000)));
+        stage.pass(61 * 60_000).await;
+        swarm
+    });
+    let fed = world.fed("eir");
+    assert_eq!(fed.len(), 2);
+    assert!(fed[1].words.contains("(in whole): a log: "), "it is not to her: {}", fed[1].words);
+    let said = world.home.timeline(&swarm).into_iter().find(|event| event.content["body"] == "read");
+    let hops = said.expect("it was said").content["dev.persona_bridge.cause"]["hops"].clone();
+    assert_eq!(hops, 1, "nobody has asked her for it");
+}
