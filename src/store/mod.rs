@@ -215,8 +215,9 @@ pub struct Say {
     pub say: NewSay,
     /// When it was put in.
     pub since: Millis,
-    /// Whose mail woke the Persona who says it; nobody where nobody's did, or where it is no Persona's.
-    pub woken_by: BTreeSet<OwnedUserId>,
+    /// The people who woke the Persona who says it; where none or not they alone did, all whom she heard. Nobody where it is no
+    /// Persona's.
+    pub owed_to: BTreeSet<OwnedUserId>,
 }
 
 /// The bot's answer to a question.

@@ -145,7 +145,7 @@ pub(super) fn echo(tx: &mut Tx<'_>, request: &RequestId, event: &OwnedEventId, n
 }
 
 fn ours(tx: &mut Tx<'_>, event: &OwnedEventId, form: SayForm, now: Millis) -> Result<()> {
-    let of = |spoken| SpokenForm { woken_by: BTreeSet::new(), ..spoken };
+    let of = |spoken| SpokenForm { owed_to: BTreeSet::new(), ..spoken };
     let spoken = form.spoken.map(|spoken| (form.room, of(spoken)));
     if let Some((room, _)) = &spoken {
         guard::sent(tx, room, now)?;

@@ -92,7 +92,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         };
         transcript::put(tx, &persona, &open.lane, past)?;
     }
-    let spoken = SpokenForm::new(&persona, &open.lane, turn, woken_by(&taken));
+    let spoken = SpokenForm::new(&persona, &open.lane, turn, owed_to(&taken));
     if open.flush.is_none() {
         heart::ended(tx, &persona, pulse, now)?;
     }
@@ -109,9 +109,15 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
     tx.remove(Table::Turns, &turn_key(&persona))
 }
 
-/// Whose mail woke her.
-fn woken_by(mail: &[MailForm]) -> BTreeSet<OwnedUserId> {
-    mail.iter().filter(|mail| mail.wakes.unwrap_or(mail.addressed)).map(|mail| mail.sender.clone()).collect()
+/// The people whose mail woke her; where none or not they alone did, all people whom she heard.
+fn owed_to(mail: &[MailForm]) -> BTreeSet<OwnedUserId> {
+    let is_person = |mail: &&MailForm| mail.hops.is_none();
+    let waking = || mail.iter().filter(|mail| mail.wakes.unwrap_or(mail.addressed));
+    if waking().next().is_some() && waking().all(|mail| is_person(&mail)) {
+        return waking().map(|mail| mail.sender.clone()).collect();
+    }
+    let is_heard = |mail: &&MailForm| !matches!(mail.kind, KindForm::Redaction(_) | KindForm::Withdrawn);
+    mail.iter().filter(is_person).filter(is_heard).map(|mail| mail.sender.clone()).collect()
 }
 
 /// Lets mail of a turn with these hops wait once more, to be shown in whole, which wakes her; none where it was taken back

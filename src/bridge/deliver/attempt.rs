@@ -14,6 +14,7 @@ use crate::bridge::translate::level;
 use crate::conversation::invite::Decision;
 use crate::conversation::{Level, Membership};
 use crate::homeserver::client::{CallError, CallErrorKind, Identity};
+use crate::homeserver::event::answered_by;
 use crate::store::{NewSay, Say};
 
 /// What became of one try.
@@ -25,7 +26,7 @@ pub(super) enum Tried {
         server_fault: bool,
         reached: bool,
     },
-    /// All whose mail woke her for it are blocked by now.
+    /// Whom it answers is blocked by now, or all whose mail it comes of are.
     Unwanted,
     /// She was stopped there meanwhile: it waits.
     Stopped,
@@ -44,7 +45,7 @@ pub(super) async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Re
     if let Some(event) = shared.store.sent_event(&say.say.request)? {
         return Ok(Tried::Sent(event));
     }
-    if is_unwanted(shared, say) {
+    if is_unwanted(shared, say)? {
         return Ok(Tried::Unwanted);
     }
     let identity = shared.identity(&say.say.sender);
@@ -79,11 +80,14 @@ pub(super) async fn attempt(shared: &Shared, say: &Say, trouble: &Trouble) -> Re
     }
 }
 
-/// Whether all whose mail woke her for it are blocked by now.
-fn is_unwanted(shared: &Shared, say: &Say) -> bool {
+/// Whether whom it answers is blocked by now, or all whose mail it comes of are.
+fn is_unwanted(shared: &Shared, say: &Say) -> Result<bool, BridgeError> {
+    let answered =
+        answered_by(&say.say.body).map(|event| shared.store.said_by(&event)).transpose()?.flatten();
     let directory = shared.directory();
     let is_blocked = |user: &OwnedUserId| level(&directory, user) == Level::Block;
-    !say.woken_by.is_empty() && say.woken_by.iter().all(is_blocked)
+    let all = !say.owed_to.is_empty() && say.owed_to.iter().all(is_blocked);
+    Ok(all || answered.as_ref().is_some_and(is_blocked))
 }
 
 /// Before it is known whether the room is encrypted nothing is sent; that is asked again for as long as it takes.

@@ -270,11 +270,11 @@ impl Deliver {
         self.shared.tell(&format!("parked:{}", say.say.request), &text).await
     }
 
-    /// Nobody who is still heard has woken her for it: it is dropped, and operators are told once a turn.
+    /// It is for nobody who is still heard: it is dropped, and operators are told once a turn.
     async fn unwanted(&mut self, say: Say) -> Result<(), BridgeError> {
         let NewSay { sender, room, cause, .. } = &say.say;
         let text = format!(
-            "what {sender} had to say in {room} was dropped: whoever had asked her is blocked in [permissions] by now"
+            "what {sender} had to say in {room} was dropped: whoever it was for is blocked in [permissions] by now"
         );
         self.shared.tell(&format!("unwanted:{cause}"), &text).await?;
         self.troubles.remove(&say.say.request);

@@ -44,6 +44,18 @@ fn said(kind: MessageKind, text: String, relation: Relation, mentions: &Fields<'
     Message { kind, text, thread, reply_to, edits, mentions: users(mentions), mentions_room }
 }
 
+/// Which event is answered or reacted to by what relates so.
+pub(super) fn answered(relates: &Fields<'_>) -> Option<OwnedEventId> {
+    let relation = Relation::read(relates);
+    let reacts =
+        || relates.string("event_id").filter(|_| is_annotation(relates)).and_then(|id| event_id(&id));
+    relation.answers.filter(|_| !relation.is_falling_back).or_else(reacts)
+}
+
+fn is_annotation(relates: &Fields<'_>) -> bool {
+    relates.string("rel_type").is_some_and(|kind| kind == "m.annotation")
+}
+
 /// What `m.relates_to` says.
 struct Relation {
     thread: Option<OwnedEventId>,

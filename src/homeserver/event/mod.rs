@@ -83,6 +83,11 @@ pub fn cause_of(content: &str) -> Option<Cause> {
     cause(&Fields::read(content)?.object(CAUSE_KEY))
 }
 
+/// Which event a frozen content answers or is a reaction to, if one.
+pub fn answered_by(content: &str) -> Option<OwnedEventId> {
+    message::answered(&Fields::read(content)?.object("m.relates_to"))
+}
+
 /// Of which turn an event says that it is; none where either half of it cannot be read.
 fn cause(fields: &Fields<'_>) -> Option<Cause> {
     let turn = fields.string("turn")?.parse().ok().map(TurnId)?;

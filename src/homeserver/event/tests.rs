@@ -302,6 +302,24 @@ fn our_own_echo_carries_its_request_id() {
 }
 
 #[test]
+fn what_answers_or_reacts_says_to_what_and_a_thread_for_old_clients_does_not() {
+    let check = |relates: Value, expect: Option<OwnedEventId>| {
+        let frozen =
+            freeze(&with(text("x"), "m.relates_to", relates.clone()), &RequestId("abc".into()), None);
+        assert_eq!(answered_by(&frozen), expect, "{relates}");
+    };
+    let (asked, answers) = (owned_event_id!("$q"), json!({"event_id": "$q"}));
+    let thread = |falling: bool| json!({"rel_type": "m.thread", "event_id": "$root", "is_falling_back": falling, "m.in_reply_to": answers});
+    check(json!({ "m.in_reply_to": answers }), Some(asked.clone()));
+    check(thread(false), Some(asked.clone()));
+    check(thread(true), None);
+    check(json!({"rel_type": "m.annotation", "event_id": "$q", "key": "x"}), Some(asked));
+    check(json!({"rel_type": "m.replace", "event_id": "$q"}), None);
+    check(json!({}), None);
+    assert_eq!(answered_by("no json"), None);
+}
+
+#[test]
 fn what_we_freeze_tells_its_turn_and_hops_and_half_of_that_tells_nothing() {
     let cause = Cause { turn: TurnId(Uuid::from_u128(7)), hops: 2 };
     let frozen = freeze(&text("x"), &RequestId("abc".into()), Some(&cause));

@@ -38,9 +38,9 @@ pub(in crate::store) struct SpokenForm {
     pub(in crate::store) persona: String,
     pub(in crate::store) lane: LaneForm,
     pub(in crate::store) turn: Id,
-    /// Whose mail woke her for it, as long as it is not sent.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(in crate::store) woken_by: BTreeSet<OwnedUserId>,
+    /// Whose mail it is about, as long as it is not sent.
+    #[serde(rename = "woken_by", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(in crate::store) owed_to: BTreeSet<OwnedUserId>,
 }
 
 impl SpokenForm {
@@ -49,9 +49,9 @@ impl SpokenForm {
         persona: &PersonaId,
         lane: &Lane,
         turn: TurnId,
-        woken_by: BTreeSet<OwnedUserId>,
+        owed_to: BTreeSet<OwnedUserId>,
     ) -> Self {
-        Self { persona: persona.0.clone(), lane: LaneForm::from(lane), turn: Id(turn.0), woken_by }
+        Self { persona: persona.0.clone(), lane: LaneForm::from(lane), turn: Id(turn.0), owed_to }
     }
 }
 
@@ -85,8 +85,8 @@ impl SayForm {
             cause: self.cause,
             part: self.part,
         };
-        let woken_by = self.spoken.map(|spoken| spoken.woken_by).unwrap_or_default();
-        Say { seq, say, since: Millis(self.since), woken_by }
+        let owed_to = self.spoken.map(|spoken| spoken.owed_to).unwrap_or_default();
+        Say { seq, say, since: Millis(self.since), owed_to }
     }
 }
 

@@ -82,6 +82,34 @@ fn what_is_to_be_shown_in_whole_is_mail_again() {
 }
 
 #[test]
+fn what_she_says_is_owed_to_the_people_who_woke_her_or_else_to_all_whom_she_heard() {
+    let line = |name: &str, by: &str, wakes, hops| {
+        let line = Delivery { sender: user(by), wakes, hops, ..mail(name, name) };
+        arrival(name, vec![Effect::Deliver(eir(), line)])
+    };
+    let cases: [(&[u64], &[&str]); 5] = [
+        (&[1, 3], &["alice"]),
+        (&[2, 3], &["bob", "carol"]),
+        (&[2, 4], &["bob"]),
+        (&[1, 2, 4], &["alice", "bob"]),
+        (&[4], &[]),
+    ];
+    for (seqs, expect) in cases {
+        let world = World::new();
+        world.accept(vec![
+            line("a", "alice", true, None),
+            line("b", "bob", false, None),
+            line("c", "carol", false, None),
+            line("d", "brage", true, Some(1)),
+        ]);
+        block(world.store().write_turn(&eir(), turn(1, seqs), Books::default())).unwrap();
+        block(world.store().commit(commit(1, vec![say("q", "swarm")]))).unwrap();
+        let owed = world.store().outbox_heads().unwrap().remove(0).owed_to;
+        assert_eq!(owed, expect.iter().map(|name| user(name)).collect(), "{seqs:?}");
+    }
+}
+
+#[test]
 fn held_mail_is_put_aside_with_its_reason() {
     let mut world = with_mail();
     block(world.store().write_turn(&eir(), turn(1, &[1, 2]), Books::default())).unwrap();
