@@ -62,9 +62,7 @@ pub(super) fn commit(tx: &mut Tx<'_>, commit: Commit, makes_way: BTreeSet<Memory
         return Ok(());
     };
     reminders::ended(tx, &persona, &open, commit.reminders, now)?;
-    if let Some(news) = open.news {
-        told::put(tx, &persona, &open.lane, news)?;
-    }
+    has_told(tx, &persona, &open)?;
     let (mut taken, mut heard) = (Vec::new(), Vec::new());
     for seq in open.seqs {
         let again = show.contains(&seq).then(|| again(tx, &persona, seq, hops, now)).transpose()?.flatten();
@@ -132,7 +130,7 @@ fn again(tx: &mut Tx<'_>, persona: &PersonaId, seq: u64, hops: u32, now: Millis)
     Ok(Some(mail))
 }
 
-/// Ends a turn by putting its mail aside.
+/// Ends a turn by putting its mail aside; what it told stays told.
 pub(super) fn hold(
     tx: &mut Tx<'_>,
     persona: &PersonaId,
@@ -142,6 +140,7 @@ pub(super) fn hold(
     books: Books,
 ) -> Result<()> {
     book(tx, persona, books)?;
+    has_told(tx, persona, turn)?;
     for seq in &turn.seqs {
         if let Some((place, mail)) = take(tx, persona, *seq)?
             && !matches!(mail.kind, KindForm::Withdrawn)
@@ -160,9 +159,18 @@ pub(super) fn hold(
     Ok(())
 }
 
-/// Ends a turn whose mail waits again: it may have been fed.
+/// Writes down what a turn told beside its mail.
+fn has_told(tx: &mut Tx<'_>, persona: &PersonaId, turn: &OpenTurn) -> Result<()> {
+    match turn.news.clone() {
+        Some(news) => told::put(tx, persona, &turn.lane, news),
+        None => Ok(()),
+    }
+}
+
+/// Ends a turn whose mail waits again: it may have been fed. What it told stays told.
 pub(super) fn put_back(tx: &mut Tx<'_>, persona: &PersonaId, turn: &OpenTurn, books: Books) -> Result<()> {
     book(tx, persona, books)?;
+    has_told(tx, persona, turn)?;
     for seq in &turn.seqs {
         let place = mail_key(persona, *seq);
         if let Some(mail) = tx.record::<MailForm>(Table::Mail, &place)? {

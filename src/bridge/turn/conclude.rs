@@ -188,7 +188,7 @@ impl Turns {
         let Some(turn) = self.open.clone() else { return Ok(()) };
         let (id, books) = (&self.persona.persona.id, self.sessions.books());
         tracing::info!(persona = %id, turn = %turn.id, "turn ends: she is stopped where its mail was said");
-        self.shared.store.put_back(id, turn, books).await?;
+        self.shared.store.put_back(id, self.as_told(turn), books).await?;
         self.open = None;
         self.presence.rest();
         self.sessions.boundary()
@@ -197,6 +197,7 @@ impl Turns {
     /// Closes a turn that is not answered; its mail, if it has any, is held for this reason.
     pub(super) async fn put_aside(&mut self, turn: OpenTurn, reason: String) -> Result<(), BridgeError> {
         let (id, books) = (&self.persona.persona.id, self.sessions.books());
+        let turn = self.as_told(turn);
         self.shared.store.hold(id, turn, reason, self.shared.clock.now(), books).await?;
         self.open = None;
         self.sessions.boundary()

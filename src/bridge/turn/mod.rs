@@ -20,7 +20,7 @@ use super::reminders;
 use super::session::Sessions;
 use super::shared::Shared;
 use super::speech::{self, Spoken};
-use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, LineId, Millis};
+use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, LineId, Millis, TurnId};
 use crate::conversation::{notices, prompt};
 use crate::mind::{Feed, Purpose};
 use crate::persona::session::{Care, Moment, Reason, Session, Usd};
@@ -39,6 +39,8 @@ pub(crate) struct Turns {
     sessions: Sessions,
     presence: Presence,
     reminded: Reminded,
+    /// The turn whose line entered her session last, and the generation of that.
+    entered: Option<(TurnId, u32)>,
 }
 
 impl Turns {
@@ -48,7 +50,7 @@ impl Turns {
         let sessions = Sessions::new(shared.clone(), &persona, &prompt, session);
         let presence = Presence::new(shared.clone(), persona.persona.user.clone());
         let reminded = Reminded::default();
-        Ok(Self { shared, persona, prompt, open, sessions, presence, reminded })
+        Ok(Self { shared, persona, prompt, open, sessions, presence, reminded, entered: None })
     }
 
     /// When her session is to be looked at while nobody says anything.
@@ -214,6 +216,12 @@ impl Turns {
             return Ok(None);
         };
         if turn.flush.is_some() {
+    /// The turn as it ends without a reply, with what its line has told her all the same.
+    fn as_told(&self, mut turn: OpenTurn) -> OpenTurn {
+        turn.news.take_if(|news| self.entered != Some((turn.id, news.generation)));
+        turn
+    }
+
             return self.feed_flush(&turn, session).map(Some);
         }
         let id = self.persona.persona.id.clone();
@@ -296,3 +304,6 @@ impl Turns {
         }
     }
 }
+            let session = self.sessions.current();
+            self.entered =
+                self.open.as_ref().zip(session).map(|(turn, session)| (turn.id, session.generation));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::conversation::notices::News;
 
 fn commit(id: u128, says: Vec<NewSay>) -> Commit {
     Commit { says, session: session(2), now: Millis(7), ..plain(TurnId(Uuid::from_u128(id))) }
@@ -106,6 +107,26 @@ fn what_she_says_is_owed_to_the_people_who_woke_her_or_else_to_all_whom_she_hear
         block(world.store().commit(commit(1, vec![say("q", "swarm")]))).unwrap();
         let owed = world.store().outbox_heads().unwrap().remove(0).owed_to;
         assert_eq!(owed, expect.iter().map(|name| user(name)).collect(), "{seqs:?}");
+    }
+}
+
+#[test]
+fn what_a_turn_told_is_told_also_where_it_is_held_or_put_back() {
+    let news = || News { generation: 3, ..News::default() };
+    let ends: [fn(&World, OpenTurn); 2] = [
+        |world, turn| {
+            block(world.store().hold(&eir(), turn, "no".to_owned(), NOW, Books::default())).unwrap();
+        },
+        |world, turn| block(world.store().put_back(&eir(), turn, Books::default())).unwrap(),
+    ];
+    for end in ends {
+        for (news, is_told) in [(None, false), (Some(news()), true)] {
+            let world = with_mail();
+            let open = OpenTurn { news, ..turn(1, &[1]) };
+            block(world.store().write_turn(&eir(), open.clone(), Books::default())).unwrap();
+            end(&world, open);
+            assert_eq!(world.store().told(&eir(), &lane(), 3).unwrap().common.is_some(), is_told);
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! What she is told beside her mail: only when it changed, once a session, and of a direct room nowhere else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use persona_bridge::bridge::RoomKind;
 use persona_bridge::bridge::campaigns::Campaigns;
 use persona_bridge::bridge::orders::{Order, carry_out};
-use persona_bridge::conversation::{Campaign, Millis, Register, RegisterName, Slug};
+use persona_bridge::conversation::{Campaign, Level, Millis, Register, RegisterName, Slug};
 use persona_bridge::mind::scripted::Scripted;
 use persona_bridge::persona::Budget;
 use persona_bridge::persona::session::Usd;
@@ -216,7 +217,7 @@ fn rooms_that_come_go_and_change_their_register_are_told_in_their_lanes() {
 #[test]
 fn a_turn_that_is_fed_again_after_a_crash_tells_the_same_whatever_changed_meanwhile() {
     let mut world = World::new(Flavour::Synapse);
-    world.script = Arc::new(|_, _| Scripted { thinking: std::time::Duration::from_secs(10), ..usual() });
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(10), ..usual() });
     let swarm = world.play(async |stage| {
         stage.ask("first").await;
         let swarm = stage.swarm().await;
@@ -241,4 +242,49 @@ fn a_turn_that_is_fed_again_after_a_crash_tells_the_same_whatever_changed_meanwh
             vec!["campaign fair is \"Another fair\" now".to_owned()],
         ]
     );
+}
+
+#[test]
+fn a_turn_that_is_put_back_has_told_what_it_told() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(10), ..usual() });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().set_state(&swarm, "m.room.topic", "", json!({ "topic": "cups" }));
+        stage.bob().say(&swarm, "Eir, first");
+        stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+        stage.pass(2_000).await;
+        stage.alice().say(&swarm, "stop");
+        stage.pass(60_000).await;
+        stage.bob().set_state(&swarm, "m.room.topic", "", json!({ "topic": "saucers" }));
+        stage.alice().say(&swarm, "!persona go");
+        stage.said(&swarm, EIR, 1).await;
+    });
+    let topic = |is: &str| vec![format!("the topic of room \"#persona_swarm:hs.test\" is \"{is}\"")];
+    let mut told = notices(&world, "eir");
+    assert_eq!(told.len(), 2);
+    assert_eq!(told.remove(0), topic("cups"));
+    assert_eq!(told.remove(0), ["the topic of room \"#persona_swarm:hs.test\" is \"saucers\" now"]);
+}
+
+#[test]
+fn a_turn_that_is_put_back_unchanged_tells_nothing_again() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(10), ..usual() });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().set_state(&swarm, "m.room.topic", "", json!({ "topic": "cups" }));
+        stage.bob().say(&swarm, "Eir, first");
+        stage.until("she thinks", || stage.thoughts("eir") == 1).await;
+        stage.pass(2_000).await;
+        for word in ["stop", "!persona go"] {
+            stage.alice().say(&swarm, word);
+            stage.pass(5_000).await;
+        }
+        stage.said(&swarm, EIR, 1).await;
+    });
+    let told: Vec<usize> = notices(&world, "eir").iter().map(Vec::len).collect();
+    assert_eq!(told, [1, 0]);
 }
