@@ -14,7 +14,6 @@ use crate::conversation::{Lane, LineId, Millis, PersonaId};
 use crate::mind::{Feed, MindCommand, MindEvent, MindHandle};
 use crate::persona::decide::{Hold, Situation, Step, Stop, decide};
 use crate::persona::heart::State;
-use crate::persona::places::Wish;
 use crate::persona::probe::shows_access;
 use crate::persona::session::{Care, Moment};
 use crate::persona::{Ending, MindState, Usage};
@@ -313,8 +312,7 @@ impl Live {
         if self.state == MindState::Idle && self.shared.slots.goes_on(&self.id) {
             return Ok(true);
         }
-        let (beat, since) = self.turns.waits()?;
-        Ok(self.shared.takes_place(&self.id, Wish { beat, since, resident: self.turns.resident() }))
+        Ok(self.shared.takes_place(&self.id, self.turns.wish()?))
     }
 
     /// Her mind lives no more: others may have its place.

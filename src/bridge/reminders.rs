@@ -86,6 +86,14 @@ pub(crate) async fn next(
     Ok(next)
 }
 
+/// Since when the first of those that nothing holds is due, if one is.
+pub(crate) fn due_since(shared: &Shared, persona: &PersonaId) -> Result<Option<Millis>, BridgeError> {
+    let now = shared.clock.now();
+    let open = shared.store.reminders(persona)?.into_iter();
+    let is_due = |one: &Reminder| one.remind.due <= now && !waits(shared, persona, one);
+    Ok(open.filter(is_due).map(|reminder| reminder.remind.due).min())
+}
+
 async fn drop_one(shared: &Shared, persona: &PersonaId, number: ReminderNumber) -> Result<(), BridgeError> {
     let text = format!(
         "{persona} is in none of the rooms any more where she set the reminder {number}; it was dropped"

@@ -64,7 +64,7 @@ impl Slots {
     /// Takes a place to think, with the idle mind that she has or with a new one, if one is free that nobody waits for.
     pub(crate) fn take_free(&self, persona: &PersonaId, resident: Option<u64>) -> bool {
         let mut taken = self.lock();
-        taken.wishes.insert(persona.clone(), Wish { beat: true, since: Millis(u64::MAX), resident });
+        taken.wishes.insert(persona.clone(), Wish::woken(Millis(u64::MAX), resident));
         let granted = taken.plan(&self.places).granted.contains(persona);
         if granted {
             taken.thinks(persona, resident);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn wish(since: u64) -> Wish {
-        Wish { beat: false, since: Millis(since), resident: None }
+        Wish::woken(Millis(since), None)
     }
 
     fn closes(names: &[&str]) -> BTreeSet<PersonaId> {

@@ -1,10 +1,11 @@
 //! Whose mind may live, and think: so many processes at most, with so much memory in sum, of which so many think at once.
 //!
-//! What wakes somebody goes before a beat, who has waited longest is served first, and the mind that has been idle longest makes
+//! What wakes somebody goes before a beat that is younger than the time between two, who has waited longest is served first, and the mind that has been idle longest makes
 //! room. It never ends a thought, and it keeps no count of its own: whoever asks again with the same situation gets the same
 //! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::conversation::{Millis, PersonaId};
 
@@ -33,9 +34,7 @@ pub struct Living {
 /// A Persona with something to be fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// Whether nothing wakes her but a beat: she lets all others go first.
-    pub beat: bool,
-    /// When the oldest mail that wakes her was heard, or when her beat fell.
+    /// Since when it counts: who wishes before others is served before them.
     pub since: Millis,
     /// The resident memory that her mind is expected to have, in bytes; none where it never lived.
     pub resident: Option<u64>,
@@ -60,7 +59,7 @@ struct Sum {
 /// Decides who gets a place and who makes room.
 ///
 /// 1. While the memory is more than is borne, the idle longest is closed.
-/// 2. Wishes of those without a mind, those that no beat made first, then the one with the oldest mail: a place is given while
+/// 2. Wishes of those without a mind, the oldest first: a place is given while
 ///    there is one; no later wish overtakes one that must wait.
 /// 3. For each that must wait the idle longest is closed, but none whose own wish goes before it.
 /// 4. Who has a mind that is not to be closed keeps it.
@@ -88,7 +87,7 @@ pub fn plan(
             has_place.insert(who);
         } else {
             waits = true;
-            let goes_before = |who: &PersonaId| wishes.get(who).is_some_and(|own| own.rank() <= wish.rank());
+            let goes_before = |who: &PersonaId| wishes.get(who).is_some_and(|own| own.since <= wish.since);
             while !places.bear(later, resident) {
                 let Some(at) = idle.iter().position(|who| !goes_before(who)) else { break };
                 plan.closes(idle.remove(at), living, &mut later);
@@ -106,9 +105,15 @@ pub fn plan(
 }
 
 impl Wish {
-    /// The lower, the sooner.
-    fn rank(&self) -> (bool, Millis) {
-        (self.beat, self.since)
+    /// Of mail that wakes her since then, or of a reminder that was due.
+    pub fn woken(since: Millis, resident: Option<u64>) -> Self {
+        Self { since, resident }
+    }
+
+    /// Of what a beat, which falls so often, lets her hear and which has waited since then: it lets go first what wakes
+    /// somebody sooner than one beat later, so that it waits neither before that nor without end.
+    pub fn at_the_beat(since: Millis, beat: Duration, resident: Option<u64>) -> Self {
+        Self { since: since.plus(beat), resident }
     }
 }
 
@@ -158,7 +163,7 @@ fn idle_longest_first(living: &BTreeMap<PersonaId, Living>) -> Vec<&PersonaId> {
 /// The wishes, who is served first first.
 fn in_order(wishes: &BTreeMap<PersonaId, Wish>) -> Vec<(&PersonaId, &Wish)> {
     let mut order: Vec<_> = wishes.iter().collect();
-    order.sort_by_key(|(who, wish)| (wish.rank(), *who));
+    order.sort_by_key(|(who, wish)| (wish.since, *who));
     order
 }
 

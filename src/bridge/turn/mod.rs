@@ -23,6 +23,7 @@ use super::speech::{self, Spoken};
 use crate::conversation::{Batch, Delivery, DeliveryKind, Lane, LineId, Millis, TurnId};
 use crate::conversation::{notices, prompt};
 use crate::mind::{Feed, Purpose};
+use crate::persona::places::Wish;
 use crate::persona::session::{Care, Moment, Reason, Session, Usd};
 use crate::persona::{OpenTurn, Troubles, Usage, Wake};
 pub(crate) use mail::labels_of;
@@ -106,18 +107,23 @@ impl Turns {
         self.sessions.current().and_then(|session| session.account.resident)
     }
 
-    /// Whether nothing wakes her but a beat (or a flush), and since when she waits: since the oldest mail that wakes her was
-    /// heard, else since her turn was begun.
-    pub(crate) fn waits(&self) -> Result<(bool, Millis), BridgeError> {
-        let id = &self.persona.persona.id;
+    /// What she wishes to think about, as it counts among the wishes of others: what wakes her since it was heard, a reminder
+    /// since it was due, else what she hears at a beat.
+    pub(crate) fn wish(&self) -> Result<Wish, BridgeError> {
+        let (id, resident) = (&self.persona.persona.id, self.resident());
         let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
-        let open = self.shared.store.deliveries(id, &open)?.into_iter();
-        let open = open.filter(|delivery| delivery.wakes).map(|delivery| delivery.heard);
+        let open = self.shared.store.deliveries(id, &open)?;
         let lanes = self.shared.ready_lanes(id)?;
         let waiting = lanes.iter().flat_map(|lane| &lane.waking).map(|room| room.first);
+        let woken =
+            open.iter().filter(|delivery| delivery.wakes).map(|delivery| delivery.heard).chain(waiting);
+        if let Some(first) = woken.chain(reminders::due_since(&self.shared, id)?).min() {
+            return Ok(Wish::woken(first, resident));
+        }
+        let unheard = lanes.iter().filter_map(|lane| lane.unheard);
+        let first = open.iter().map(|delivery| delivery.heard).chain(unheard).min();
         let begun = || self.open.as_ref().map_or_else(|| self.shared.clock.now(), |turn| turn.as_of);
-        let first = open.chain(waiting).min();
-        Ok((first.is_none(), first.unwrap_or_else(begun)))
+        Ok(Wish::at_the_beat(first.unwrap_or_else(begun), self.shared.config.heart.beat, resident))
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {
@@ -210,18 +216,18 @@ impl Turns {
         Ok(turn)
     }
 
-    /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.
-    pub(crate) async fn feed(&mut self) -> Result<Option<Feed>, BridgeError> {
-        let (Some(turn), Some(session)) = (self.open.clone(), self.sessions.current().cloned()) else {
-            return Ok(None);
-        };
-        if turn.flush.is_some() {
     /// The turn as it ends without a reply, with what its line has told her all the same.
     fn as_told(&self, mut turn: OpenTurn) -> OpenTurn {
         turn.news.take_if(|news| self.entered != Some((turn.id, news.generation)));
         turn
     }
 
+    /// The line to be fed; none where all of the mail was withdrawn and the turn is closed in silence.
+    pub(crate) async fn feed(&mut self) -> Result<Option<Feed>, BridgeError> {
+        let (Some(turn), Some(session)) = (self.open.clone(), self.sessions.current().cloned()) else {
+            return Ok(None);
+        };
+        if turn.flush.is_some() {
             return self.feed_flush(&turn, session).map(Some);
         }
         let id = self.persona.persona.id.clone();
@@ -301,9 +307,9 @@ impl Turns {
     pub(crate) fn heard(&mut self, line: LineId) {
         if self.is_current(line) {
             self.presence.read();
-        }
-    }
-}
             let session = self.sessions.current();
             self.entered =
                 self.open.as_ref().zip(session).map(|(turn, session)| (turn.id, session.generation));
+        }
+    }
+}

@@ -295,3 +295,46 @@ fn a_power_cut_around_the_beat_neither_loses_nor_doubles_the_turn() {
         assert!(words.iter().filter(|words| words.contains("nice weather")).count() >= 1);
     }
 }
+
+/// Somebody asks Brage every five seconds for so many minutes, and he is never done, with one place to think.
+async fn asks_brage_without_end(stage: &Stage, swarm: &str, minutes: u64) {
+    for line in 0..minutes * 12 {
+        stage.alice().say(swarm, &format!("Brage, {line}?"));
+        stage.pass(5_000).await;
+    }
+}
+
+#[test]
+fn a_beat_does_not_wait_without_end_for_a_place_to_think() {
+    let mut world = world();
+    world.config.places.thinking = 1;
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(10), ..replies(&json!({})) });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.bob().say(&swarm, "nice weather");
+        asks_brage_without_end(stage, &swarm, 9).await;
+        assert_eq!(stage.thoughts("eir"), 0, "what is addressed goes first");
+        asks_brage_without_end(stage, &swarm, 6).await;
+        assert_eq!(stage.thoughts("eir"), 1, "it has waited for longer than a beat");
+    });
+    counts(&[world.words("eir")], &[("nice weather", 1)]);
+}
+
+#[test]
+fn a_due_reminder_thinks_in_its_turn_with_what_is_addressed() {
+    let mut world = world();
+    world.config.places.thinking = 1;
+    world.script = Arc::new(|who, words| {
+        let sets = who == "eir" && words.contains("Eir, begin");
+        let remind = if sets { json!([{ "in": "3m", "text": "tea" }]) } else { json!([]) };
+        Scripted { thinking: Duration::from_secs(10), ..replies(&json!({ "remind": remind })) }
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.until("she is asked", || stage.thoughts("eir") == 1).await;
+        asks_brage_without_end(stage, &swarm, 5).await;
+        assert_eq!(stage.thoughts("eir"), 2);
+    });
+    counts(&[world.words("eir")], &[("# a reminder of yours", 0), ("reminder r1 ", 1)]);
+}
