@@ -156,12 +156,15 @@ impl Kept {
 fn is_no_object(error: &serde_json::Error) -> String {
     let said = error.to_string();
     // What serde says of a value of another type has the value in it.
-    if error.is_data() && !said.contains("stands in it twice") {
+    if error.is_data() && !said.starts_with(TWICE) {
         return "is not a JSON object".to_owned();
     }
     let reason = said.rsplit_once(" at line ").map_or(said.as_str(), |(reason, _)| reason);
     format!("is not a JSON object ({reason})")
 }
+
+/// What is said of a document with two members of one name; the name is hers.
+const TWICE: &str = "a member stands in it twice";
 
 /// The members of an object in their order.
 struct Members(Vec<(String, Box<RawValue>)>);
@@ -185,7 +188,7 @@ impl<'de> Visitor<'de> for OfMembers {
         let (mut members, mut names) = (Vec::new(), BTreeSet::new());
         while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
             if !names.insert(name.clone()) {
-                return Err(de::Error::custom(format_args!("`{name}` stands in it twice")));
+                return Err(de::Error::custom(TWICE));
             }
             members.push((name, value));
         }
@@ -214,7 +217,9 @@ mod tests {
         check_read("\"hush\"", "line 1: is not a JSON object");
         check_read("{\n\"a\": }", "line 2: is not a JSON object (expected value)");
         check_read("{} {}", "line 1: is not a JSON object (trailing characters)");
-        check_read("{\"a\": 1, \"a\": 2}", "line 1: is not a JSON object (`a` stands in it twice)");
+        check_read("\"a member stands in it twice: hush\"", "line 1: is not a JSON object");
+        let twice = "is not a JSON object (a member stands in it twice)";
+        check_read("{\"hush\": 1,\n\"hush\": 2}", &format!("line 2: {twice}"));
         check_read("{\"updatedAt\": 7}", "line 1: `updatedAt` is not a text");
         check_read(&" ".repeat(MOST + 1), "line 1: is 98305 bytes long, more than 98304");
     }
