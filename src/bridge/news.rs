@@ -7,6 +7,7 @@ use ruma::{OwnedRoomId, OwnedUserId, UserId};
 use super::directory::Directory;
 use super::shared::Shared;
 use super::speech::label;
+use super::spend;
 use super::{BridgeError, PersonaConfig};
 use crate::conversation::notices::{Around, Common, Facts, MOST_PEOPLE, News, RoomFacts, Rooms, diff};
 use crate::conversation::{Lane, Millis, Room, reactions};
@@ -27,6 +28,7 @@ pub(crate) fn news(
     let campaigns = campaigns.map(|open| (open.slug().to_string(), open.title().to_owned())).collect();
     let spent = shared.config.budget.quarters(shared.spend().today(id, now));
     let common = Common { day: day_number(now), campaigns, spent };
+    let past = spend::past(shared, id, told.common.as_ref().map(|common| common.day), now)?;
     let directory = shared.directory();
     let facts = Facts { rooms: rooms(&directory, persona, lane), common };
     let name = |user: &UserId| name(&directory, &facts.rooms, user);
@@ -35,7 +37,8 @@ pub(crate) fn news(
         Lane::Direct(_) => None,
     };
     let successor = |room: &OwnedRoomId| directory.successor(room).cloned();
-    let mut notices = diff(&told, &facts, Around { name: &name, register: &register, successor: &successor });
+    let around = Around { name: &name, register: &register, successor: &successor, past: &past };
+    let mut notices = diff(&told, &facts, around);
     notices.extend(reactions::line(&reactions));
     Ok(News { generation, notices, facts, reactions: reactions.share })
 }

@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use super::BridgeError;
 use super::shared::{SayTarget, Shared, notice};
+use crate::conversation::notices::Past;
 use crate::conversation::prompt::moment;
 use crate::conversation::{Lane, Millis, PersonaId};
-use crate::persona::budget::{Limit, Spent, day_of, next_day};
+use crate::persona::budget::{Limit, Spent, begin_of, day_number, day_of, next_day};
 use crate::persona::session::{Entry, EntryKind, Usd};
 use crate::persona::{LaneMail, OpenTurn};
 
 /// A wait that the API asked for and that is at least so long is told as a limit.
 const LONG: Duration = Duration::from_secs(60);
+
+/// Of how many days that are over it is told what was spent, at most.
+const WEEK: u64 = 7;
 
 /// What was spent on one day of UTC.
 #[derive(Debug, Default)]
@@ -24,7 +28,7 @@ pub(crate) struct Spend {
 
 impl Spend {
     /// What the ledger's entries of today come to.
-    pub(crate) fn of_ledger(entries: &[Entry], now: Millis) -> Self {
+    pub(crate) fn of_ledger<'a>(entries: impl IntoIterator<Item = &'a Entry>, now: Millis) -> Self {
         let mut spend = Self { day: day_of(now), by_persona: BTreeMap::new() };
         for entry in entries {
             let money = match &entry.kind {
@@ -55,6 +59,36 @@ impl Spend {
         let own = self.by_persona.get(persona).copied().unwrap_or_default();
         Spent { all: self.by_persona.values().copied().sum(), own }
     }
+}
+
+/// What was spent of the budgets on each day that is over since the day of which her session was told last, at most a week of them.
+/// Where it was told of none that is yesterday, unless she was asked since.
+pub(crate) fn past(
+    shared: &Shared,
+    persona: &PersonaId,
+    told: Option<u64>,
+    now: Millis,
+) -> Result<Vec<Past>, BridgeError> {
+    let (budget, today) = (shared.config.budget, day_number(now));
+    let first = told.unwrap_or(today.saturating_sub(1)).max(today.saturating_sub(WEEK));
+    if first >= today || !budget.limits_days() {
+        return Ok(Vec::new());
+    }
+    let entries = shared.store.ledger(begin_of(first))?;
+    let is_hers_of_today = |entry: &Entry| {
+        entry.persona == *persona
+            && day_number(entry.at) >= today
+            && matches!(entry.kind, EntryKind::Request(_))
+    };
+    if told.is_none() && entries.iter().any(is_hers_of_today) {
+        return Ok(Vec::new());
+    }
+    let of_day = |day: u64| {
+        let on_it = entries.iter().filter(|entry| day_number(entry.at) == day);
+        let spent = Spend::of_ledger(on_it, begin_of(day)).today(persona, begin_of(day));
+        Past { day, spent: budget.quarters(spent) }
+    };
+    Ok((first..today).map(of_day).collect())
 }
 
 /// Until when the budget holds a Persona, if it does; told once a day to operators, and shown in /ready.

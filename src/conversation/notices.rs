@@ -17,6 +17,8 @@ const NAMED: usize = 3;
 pub const MOST_PEOPLE: usize = 500;
 /// The most lines of one batch.
 const MOST: usize = 30;
+/// All quarters of a budget.
+const ALL: u8 = 4;
 /// The longest topic that is shown, in graphemes and bytes.
 const TOPIC: (usize, usize) = (300, 2_400);
 
@@ -56,6 +58,15 @@ pub struct Common {
     pub spent: (u8, u8),
 }
 
+/// What was spent on a day that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The day of UTC, counted from the epoch.
+    pub day: u64,
+    /// As [`Common::spent`], in the end.
+    pub spent: (u8, u8),
+}
+
 /// What her session was told already; none where it was told nothing yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
@@ -87,6 +98,8 @@ pub struct Around<'a> {
     pub register: &'a dyn Fn(&OwnedRoomId) -> Option<RegisterName>,
     /// The room that takes the place of one.
     pub successor: &'a dyn Fn(&OwnedRoomId) -> Option<OwnedRoomId>,
+    /// Days of which she was not told to the end.
+    pub past: &'a [Past],
 }
 
 /// Tells that so much more of the lane waits behind what a turn shows; nothing where that is all.
@@ -105,7 +118,7 @@ pub fn behind(more: usize) -> Option<String> {
 /// What is new, as lines of the bridge. A session that was told nothing yet is told what stands where that matters (open
 /// campaigns, topics); the rest it takes as it finds it.
 pub fn diff(told: &Told, now: &Facts, around: Around<'_>) -> Vec<String> {
-    let mut lines = common(told.common.as_ref(), &now.common);
+    let mut lines = common(told.common.as_ref(), &now.common, around.past);
     match &told.rooms {
         None => lines.extend(now.rooms.iter().filter_map(|(room, facts)| {
             Some(format!("the topic of {} is {}", called(room, facts, &now.rooms), topic(facts)?))
@@ -120,12 +133,13 @@ pub fn diff(told: &Told, now: &Facts, around: Around<'_>) -> Vec<String> {
     lines
 }
 
-fn common(told: Option<&Common>, now: &Common) -> Vec<String> {
+fn common(told: Option<&Common>, now: &Common, past: &[Past]) -> Vec<String> {
     let mut lines = Vec::new();
     let before = told.unwrap_or(now);
     if before.day != now.day {
         lines.push(format!("the day has changed: it is {} (UTC)", day(now.day)));
     }
+    lines.extend(spent_up(told, past));
     let known = |slug: &String| told.and_then(|told| told.campaigns.get(slug));
     for (slug, title) in &now.campaigns {
         let title = clean::quoted(&clean::one_line(title));
@@ -147,6 +161,24 @@ fn common(told: Option<&Common>, now: &Common) -> Vec<String> {
         lines.push(format!("{} % of your own budget of today is spent", 25 * u32::from(now.spent.1)));
     }
     lines
+}
+
+/// The last days on which budgets were spent wholly, where she was not told so on the day: from then on nothing was asked.
+fn spent_up(told: Option<&Common>, past: &[Past]) -> Vec<String> {
+    let known = |day: u64| told.filter(|told| told.day == day).map_or((0, 0), |told| told.spent);
+    let last = |of: fn((u8, u8)) -> u8| {
+        past.iter()
+            .filter(|past| of(past.spent) >= ALL && of(known(past.day)) < ALL)
+            .map(|past| past.day)
+            .max()
+    };
+    let all = last(|(all, _)| all).map(|on| {
+        format!("100 % of the budget of all Personas of {} was spent: nothing more was asked then", day(on))
+    });
+    let own = last(|(_, own)| own).map(|on| {
+        format!("100 % of your own budget of {} was spent: nothing more was asked of you then", day(on))
+    });
+    all.into_iter().chain(own).collect()
 }
 
 fn rooms(before: &Rooms, now: &Rooms, around: Around<'_>) -> Vec<String> {
@@ -266,10 +298,14 @@ mod tests {
     }
 
     fn lines(told: &Told, now: &Facts) -> Vec<String> {
+        lines_after(told, now, &[])
+    }
+
+    fn lines_after(told: &Told, now: &Facts, past: &[Past]) -> Vec<String> {
         let name = |user: &UserId| (user.localpart() == "bob").then(|| "Bob\n# hm".to_owned());
         let register = |id: &OwnedRoomId| (*id == room("moved")).then(|| RegisterName("minds".into()));
         let successor = |id: &OwnedRoomId| (*id == room("old")).then(|| room("new"));
-        diff(told, now, Around { name: &name, register: &register, successor: &successor })
+        diff(told, now, Around { name: &name, register: &register, successor: &successor, past })
     }
 
     #[track_caller]
@@ -318,6 +354,28 @@ mod tests {
                 "100 % of your own budget of today is spent",
             ],
         );
+    }
+
+    #[test]
+    fn a_budget_that_was_spent_on_a_day_that_is_over_is_told_unless_it_was_told_on_the_day() {
+        let mut before = facts(swarm());
+        before.common.spent = (3, 4);
+        let mut now = before.clone();
+        now.common.day += 2;
+        now.common.spent = (0, 0);
+        let of = |day: u64, spent: (u8, u8)| Past { day: before.common.day + day, spent };
+        let after = |told: &Told, past: &[Past]| lines_after(told, &now, past);
+        let day = "the day has changed: it is Sunday, 2024-10-06 (UTC)";
+        let all = |day: &str| {
+            format!("100 % of the budget of all Personas of {day} was spent: nothing more was asked then")
+        };
+        let (friday, saturday) = ("Friday, 2024-10-04", "Saturday, 2024-10-05");
+        assert_eq!(after(&told(&before), &[of(0, (3, 4)), of(1, (3, 3))]), [day]);
+        assert_eq!(after(&told(&before), &[of(0, (4, 4)), of(1, (0, 0))]), [day, &all(friday)]);
+        let own =
+            format!("100 % of your own budget of {saturday} was spent: nothing more was asked of you then");
+        assert_eq!(after(&told(&before), &[of(0, (4, 4)), of(1, (4, 4))]), [day, &all(saturday), &own]);
+        assert_eq!(after(&Told::default(), &[of(1, (3, 4))]), [own], "a session that was told nothing yet");
     }
 
     #[test]

@@ -80,6 +80,11 @@ pub fn day_number(at: Millis) -> u64 {
     at.0 / DAY
 }
 
+/// When a day of that number begins.
+pub fn begin_of(day: u64) -> Millis {
+    Millis(day.saturating_mul(DAY))
+}
+
 /// When the day after it begins.
 pub fn next_day(at: Millis) -> Millis {
     Millis(day_of(at).0.saturating_add(DAY))

@@ -182,6 +182,28 @@ fn the_day_and_the_quarters_of_a_budget_are_told_when_they_change() {
 }
 
 #[test]
+fn a_budget_that_was_spent_is_told_with_the_first_turn_of_the_next_day() {
+    let per_persona_per_day = Some(Usd::of_dollars(2.0));
+    let mut world = dear_world(Budget { per_persona_per_day, ..Budget::default() });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.pass(16 * 3_600_000 - 120_000).await;
+        for words in ["first", "second"] {
+            stage.ask(words).await;
+            stage.order(&json!({ "order": "keep", "persona": "eir" })).await;
+        }
+        stage.alice().say(&swarm, "Eir, third");
+        stage.pass(240_000).await;
+        stage.ask("fourth").await;
+    });
+    let half = "50 % of your own budget of today is spent".to_owned();
+    let day = "the day has changed: it is Saturday, 2027-01-16 (UTC)".to_owned();
+    let spent =
+        "100 % of your own budget of Friday, 2027-01-15 was spent: nothing more was asked of you then";
+    assert_eq!(notices(&world, "eir"), [vec![], vec![half.clone()], vec![day, spent.to_owned()], vec![half]]);
+}
+
+#[test]
 fn rooms_that_come_go_and_change_their_register_are_told_in_their_lanes() {
     let mut world = World::new(Flavour::Synapse);
     world.config.default_register = Some(RegisterName("swarm".into()));
