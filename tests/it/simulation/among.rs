@@ -361,8 +361,12 @@ fn who_is_held_in_one_room_goes_on_elsewhere() {
         let dm = stage.dm(&stage.bob(), EIR).await;
         stage.alice().say(&swarm, "Eir, begin");
         stage.pass(60_000).await;
+        counts(&stage.told(), &[("have woken each other in", 1)]);
+        let held = stage.home.bodies(&swarm, EIR).len();
         stage.bob().say(&dm, "and here?");
         stage.said(&dm, EIR, 1).await;
+        stage.pass(60_000).await;
+        assert_eq!(stage.home.bodies(&swarm, EIR).len(), held, "she is held there still");
     });
 }
 
