@@ -311,15 +311,15 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
             if let Some(unknown) = order.persona().filter(|persona| !shared.bells.contains_key(persona)) {
                 return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
-            let follows = heed(&shared, &order).await.map_err(|error| error.to_string())?;
+            let follows = heed(&shared, &shared.store, &order).await.map_err(|error| error.to_string())?;
             Ok(json!({ "follows": follows }))
         })
     })
 }
 
-/// Carries an order out while the bridge runs; answers what follows, in words.
-pub(crate) async fn heed(shared: &Shared, order: &Order) -> Result<String, OrderError> {
-    let follows = carry_out(&shared.store, order, shared.clock.now()).await?;
+/// Carries an order out while the bridge runs, by its store or one for a question; answers what follows, in words.
+pub(crate) async fn heed(shared: &Shared, store: &Store, order: &Order) -> Result<String, OrderError> {
+    let follows = carry_out(store, order, shared.clock.now()).await?;
     if order.only_asks() {
         return Ok(follows);
     }

@@ -8,6 +8,7 @@ use ruma::{OwnedEventId, OwnedRoomId};
 
 use super::calls::unlimited;
 use super::shared::{SayTarget, Shared};
+use super::translate::is_command;
 use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories, reminders};
 use crate::conversation::past::{PastLine, told};
@@ -194,7 +195,7 @@ async fn context_lines(
     let directory = shared.directory();
     let names = directory.room(room).map(|room| &room.members);
     let before = events.into_iter().take_while(|event| !fed.contains(&event.id));
-    let lines = before.filter_map(|event| {
+    let lines = before.filter(|event| !is_command(&directory, event)).filter_map(|event| {
         let Content::Message(message) = event.content else { return None };
         if message.edits.is_some() || !may_be_context(&directory, &event.sender) {
             return None;

@@ -91,6 +91,13 @@ pub(crate) fn past(
     Ok((first..today).map(of_day).collect())
 }
 
+/// Until when a limit of a day keeps a Persona from being asked, if one does.
+pub(crate) fn spent_until(shared: &Shared, persona: &PersonaId) -> Option<Millis> {
+    let now = shared.clock.now();
+    let reached = shared.config.budget.reached(shared.spend().today(persona, now));
+    reached.map(|_| next_day(now))
+}
+
 /// Until when the budget holds a Persona, if it does; told once a day to operators, and shown in /ready.
 pub(crate) async fn held_until(shared: &Shared, persona: &PersonaId) -> Result<Option<Millis>, BridgeError> {
     if !shared.config.budget.limits_days() {

@@ -152,9 +152,9 @@ fn question(directory: &Directory, event: &Event, path: Path) -> Option<Effect> 
 }
 
 /// Whether a message is for the bridge, whoever says it: it is never mail.
-fn is_command(shared: &Shared, event: &Event) -> bool {
+pub(crate) fn is_command(directory: &Directory, event: &Event) -> bool {
     let Content::Message(message) = &event.content else { return false };
-    command::prefixed(message).is_some() && !shared.directory().is_ours(&event.sender)
+    command::prefixed(message).is_some() && !directory.is_ours(&event.sender)
 }
 
 fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {
@@ -174,7 +174,7 @@ fn said(
         out.push(steering::effect(shared, event, steer)?);
         return Ok(out);
     }
-    if is_command(shared, event) {
+    if is_command(&shared.directory(), event) {
         return Ok(out);
     }
     let answers = answered_user(shared, event)?;

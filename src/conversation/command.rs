@@ -118,7 +118,7 @@ pub const NAMES: [(&str, &str, &str); 16] = [
 
 /// The furthest that a word lies from what was probably meant.
 const NEAR: usize = 2;
-/// The longest message that is read, in bytes.
+/// The longest command, in bytes.
 const LONGEST: usize = 1_024;
 
 /// The words of a message after the prefix, if it is meant for the bridge wherever it is said.
@@ -131,8 +131,8 @@ pub fn prefixed(message: &Message) -> Option<&str> {
 /// The words of a message as they are said to the bridge where nobody else is.
 pub fn plain(message: &Message) -> Option<&str> {
     let text = message.text.trim();
-    let fits = !text.is_empty() && text.len() <= LONGEST;
-    (message.kind == MessageKind::Text && message.edits.is_none() && fits).then_some(text)
+    let is_said = message.kind == MessageKind::Text && message.edits.is_none();
+    (is_said && !text.is_empty()).then_some(text)
 }
 
 /// Reads a command.
@@ -140,6 +140,12 @@ pub fn plain(message: &Message) -> Option<&str> {
 /// # Errors
 /// What was probably meant, or how the command is written: the answer. Nothing is carried out then.
 pub fn read(words: &str, personas: &[Persona]) -> Result<Command, String> {
+    if words.len() > LONGEST {
+        let length = words.len();
+        return Err(format!(
+            "that is too long for a command: {length} bytes, at most {LONGEST}; `help` lists what I do"
+        ));
+    }
     let (first, rest) = words.trim().split_once(char::is_whitespace).unwrap_or((words.trim(), ""));
     let (name, rest) = (first.to_lowercase(), rest.trim());
     let of = |rest: &str| persona(rest, personas, &name);
@@ -356,11 +362,29 @@ mod tests {
     }
 
     #[test]
-    fn help_tells_every_command() {
+    fn help_tells_what_operators_were_promised() {
         let help = help();
-        for (name, ..) in NAMES {
-            assert!(help.contains(name), "{name}");
+        let mut told: Vec<&str> = help.lines().filter_map(|line| line.split([' ', ':']).next()).collect();
+        told.pop();
+        let promised = "help status personas pause resume brake release refresh flush budget ledger memory campaign remind \
+                        wakes version";
+        assert_eq!(told, promised.split_whitespace().collect::<Vec<_>>());
+        for word in ["`stop`", "`NAME stop`", "`!persona go`", "`NAME go`"] {
+            assert!(help.lines().last().is_some_and(|line| line.contains(word)), "{word}");
         }
+        for line in help.lines().filter(|line| line.contains("NAME [") || line.contains("NAME:")) {
+            assert!(line.split_once(": ").is_some_and(|(_, does)| !does.is_empty()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_longer_than_any_command_is_answered_so() {
+        let words = |length: usize| format!("pause eir{}", " ".repeat(length - 9));
+        check(&words(LONGEST), Command::Hold(Some(eir())));
+        answers(
+            &words(LONGEST + 1),
+            "that is too long for a command: 1025 bytes, at most 1024; `help` lists what I do",
+        );
     }
 
     proptest! {

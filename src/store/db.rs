@@ -19,7 +19,7 @@ use super::{
     Arrival, Books, Commit, Config, Counts, Heard, HeldRow, Mark, Opening, Remembering, Result, Size,
     Standing, StoreError, Unreadable, Waiting,
 };
-use super::{compact, group, inbox, record, redact, sessions, told, turns};
+use super::{compact, group, inbox, memories, record, redact, sessions, told, turns};
 use crate::conversation::notices::Told;
 use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, TurnId};
 use crate::persona::memory::{MOST, surplus};
@@ -34,6 +34,8 @@ pub(super) const BRAKE: &str = "brake";
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
+    /// The question that what is written carries out.
+    heeds: Option<OwnedEventId>,
 }
 
 impl fmt::Debug for Store {
@@ -52,7 +54,7 @@ impl Store {
     pub fn open_with(config: &Config, opening: Opening, durability: Durability) -> Result<Self> {
         let shared = Arc::new(Shared::open(config, &opening, durability)?);
         learn(&shared)?;
-        Ok(Self { shared })
+        Ok(Self { shared, heeds: None })
     }
     /// The epoch drawn when the store was made.
     pub fn epoch(&self) -> Uuid {
@@ -291,11 +293,23 @@ impl Store {
         self.shared.base.look(read)
     }
 
+    /// It, for what a question orders.
+    pub(super) fn heeding(&self, question: OwnedEventId) -> Self {
+        Self { shared: self.shared.clone(), heeds: Some(question) }
+    }
+
     pub(super) async fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        group::write(&self.shared, job).await
+        let heeds = self.heeds.clone();
+        let heeding = move |tx: &mut Tx<'_>| {
+            if let Some(event) = heeds {
+                memories::heed(tx, &event)?;
+            }
+            job(tx)
+        };
+        group::write(&self.shared, heeding).await
     }
 
     async fn forget(&self, table: Table, before: Millis) -> Result<u64> {

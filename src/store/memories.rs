@@ -30,6 +30,16 @@ impl Store {
     pub fn questions(&self) -> Result<Vec<Question>> {
         self.read(|view| questions(view))
     }
+    /// The store for what a question orders: whatever is written through it marks the question as carried out, in the same
+    /// transaction.
+    #[must_use]
+    pub fn for_question(&self, event: &OwnedEventId) -> Self {
+        self.heeding(event.clone())
+    }
+    /// Whether what a question orders was carried out.
+    pub fn is_heeded(&self, event: &OwnedEventId) -> Result<bool> {
+        self.read(|view| is_heeded(view, event))
+    }
     /// Answers a question, unless that was done.
     pub async fn answer(&self, event: OwnedEventId, answer: Answer, now: Millis) -> Result<()> {
         self.write(move |tx| self::answer(tx, &event, answer, now)).await
@@ -232,6 +242,18 @@ fn remove(tx: &mut Tx<'_>, persona: &PersonaId, number: MemoryNumber) -> Result<
 /// Writes down a question, until it is answered.
 pub(super) fn ask(tx: &mut Tx<'_>, question: &Question) -> Result<()> {
     tx.put(Table::Questions, question.event.as_bytes(), &QuestionForm::from(question))
+}
+
+/// What a question orders is carried out.
+pub(super) fn heed(tx: &mut Tx<'_>, event: &OwnedEventId) -> Result<()> {
+    let Some(form) = tx.record::<QuestionForm>(Table::Questions, event.as_bytes())? else { return Ok(()) };
+    tx.put(Table::Questions, event.as_bytes(), &form.heeded())
+}
+
+/// Whether it is.
+pub(super) fn is_heeded<R: Read>(from: &R, event: &OwnedEventId) -> Result<bool> {
+    let form = from.record::<QuestionForm>(Table::Questions, event.as_bytes())?;
+    Ok(form.is_some_and(|form| form.is_heeded()))
 }
 
 /// The questions that wait for their answers.

@@ -2,6 +2,7 @@
 //! command line gives, and answered by the bot.
 
 mod show;
+mod wakes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ const LEDGER: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The answer to who may not say commands.
 const ADMINS_ONLY: &str =
     "I take commands of admins alone; ask me \"what do you remember about me?\" if you like.";
+/// The answer to what was carried out before the bridge could say so.
+const DONE: &str = "That was carried out before I was stopped; `status` shows how things stand.";
 /// The answer where somebody else reads along.
 const ALONE_ONLY: &str = "That holds words of people: I tell it only in a room of you and me.";
 
@@ -81,7 +84,11 @@ pub(crate) async fn answer(
         Ok(command) => {
             let (author, room, command_name) = (&question.user, &question.room, command.name());
             tracing::info!(%author, %room, command = command_name, "an admin's command");
-            carry_out(shared, command, (&question.room, is_alone)).await?
+            if shared.store.is_heeded(&question.event)? {
+                DONE.to_owned()
+            } else {
+                carry_out(shared, command, (question, is_alone)).await?
+            }
         }
         Err(meant) => meant,
     };
@@ -110,14 +117,14 @@ async fn say_once(shared: &Shared, room: &OwnedRoomId, key: String, text: &str) 
 async fn carry_out(
     shared: &Arc<Shared>,
     command: Command,
-    (room, is_alone): (&OwnedRoomId, bool),
+    (question, is_alone): (&Question, bool),
 ) -> Result<String, BridgeError> {
     let order = match command {
         Command::Help => return Ok(command::help()),
         Command::Status => return show::status(shared, is_alone),
         Command::Personas => return Ok(show::personas(shared)),
         Command::Budget => return Ok(show::budget(shared)),
-        Command::Wakes(named) => return Ok(show::wakes(shared, room, named.as_deref())),
+        Command::Wakes(named) => return Ok(wakes::wakes(shared, &question.room, named.as_deref())),
         Command::Version => return Ok(show::version(shared)),
         Command::Ledger(of) => return ledger(shared, of.as_ref()),
         Command::Memory(..) | Command::Remind(..) if !is_alone => return Ok(ALONE_ONLY.to_owned()),
@@ -135,7 +142,13 @@ async fn carry_out(
         }
         Command::Campaign(asked) => Order::Campaign(asked),
     };
-    let follows = match orders::heed(shared, &order).await {
+    // A release writes twice; what is let go on again does no harm.
+    let store = if matches!(order, Order::Release { .. }) {
+        shared.store.clone()
+    } else {
+        shared.store.for_question(&question.event)
+    };
+    let follows = match orders::heed(shared, &store, &order).await {
         Ok(follows) => follows,
         Err(OrderError::Store(error)) => return Err(error.into()),
         Err(refused) => return Ok(refused.to_string()),

@@ -1,17 +1,14 @@
 //! What admins are shown in chat.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ruma::OwnedRoomId;
-
 use crate::bridge::shared::Shared;
-use crate::bridge::{BridgeError, PersonaConfig, heart};
+use crate::bridge::{BridgeError, PersonaConfig, heart, spend};
 use crate::conversation::prompt::moment;
-use crate::conversation::register::{Heed, Wakes};
-use crate::conversation::{Lane, Millis, PersonaId, Room};
+use crate::conversation::{Lane, Millis, PersonaId};
 use crate::mind::claude::PINNED_VERSION;
 use crate::persona::OpenTurn;
 use crate::persona::budget::day_of;
@@ -56,9 +53,11 @@ pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeEr
 fn state(shared: &Shared, id: &PersonaId, open: Option<&OpenTurn>) -> Result<String, BridgeError> {
     let now = shared.clock.now();
     let thinks = shared.bells.get(id).is_some_and(|bell| bell.thinks.load(Ordering::Relaxed));
+    let spent = spent(shared, id);
     Ok(match open {
         _ if shared.brake().holds(id) => "held".to_owned(),
         Some(turn) if thinks => format!("thinking, attempt {}", turn.attempt),
+        _ if spent.is_some() => spent.unwrap_or_default(),
         Some(turn) if turn.not_before > now => {
             format!("waits to be asked again until {}", moment(turn.not_before))
         }
@@ -66,6 +65,12 @@ fn state(shared: &Shared, id: &PersonaId, open: Option<&OpenTurn>) -> Result<Str
         None if shared.store.waiting(id)?.iter().any(|mail| mail.wakes) => "waiting".to_owned(),
         None => "idle".to_owned(),
     })
+}
+
+/// Until when a Persona's budget holds her, if it does.
+pub(super) fn spent(shared: &Shared, id: &PersonaId) -> Option<String> {
+    let until = spend::spent_until(shared, id)?;
+    Some(format!("her budget of the day is spent: nothing is asked of her until {}", moment(until)))
 }
 
 fn of_session(session: &Session) -> String {
@@ -136,66 +141,4 @@ pub(super) fn budget(shared: &Shared) -> String {
 pub(super) fn version(shared: &Shared) -> String {
     let (version, mind) = (env!("CARGO_PKG_VERSION"), &shared.config.mind_version);
     format!("persona-bridge {version}, its mind {mind}; measured on claude {PINNED_VERSION}")
-}
-
-/// Who wakes whom in a room, and why not.
-pub(super) fn wakes(shared: &Shared, here: &OwnedRoomId, named: Option<&str>) -> String {
-    let held_rooms: BTreeMap<&PersonaId, BTreeSet<OwnedRoomId>> =
-        shared.bells.keys().map(|id| (id, shared.held_in(id))).collect();
-    let directory = shared.directory();
-    let room = match named {
-        Some(name) => directory.rooms().find(|room| room.id == name || room.alias.as_deref() == Some(name)),
-        None => directory.room(here),
-    };
-    let Some(room) = room.filter(|room| !room.seats.is_empty()) else {
-        return "no Persona sits there; name a room of theirs, as `wakes #room:example.org`".to_owned();
-    };
-    let mut lines = vec![format!("in {}:", room.alias.as_deref().unwrap_or(room.id.as_str()))];
-    if room.encrypted {
-        lines.push("it is encrypted: nobody hears anything".to_owned());
-    }
-    lines.extend(room.seats.iter().map(|(id, seat)| {
-        let stopped = if shared.stops(id, &room.id) { "; she is stopped here" } else { "" };
-        let held = if shared.brake().holds(id) { "; the brake holds her" } else { "" };
-        let paired = if held_rooms.get(id).is_some_and(|rooms| rooms.contains(&room.id)) {
-            "; she and another woke each other too often: nothing wakes her here until a person addresses one of them"
-        } else {
-            ""
-        };
-        let by_people = by_people(seat.heed, &seat.lane);
-        format!(
-            "{id} (register {}): {by_people}; {}{stopped}{held}{paired}",
-            seat.lane.register(),
-            by_personas(shared, seat.heed, room)
-        )
-    }));
-    lines.join("\n")
-}
-
-fn by_people(heed: Heed, lane: &Lane) -> String {
-    if matches!(lane, Lane::Direct(_)) {
-        return "people wake her with all they say".to_owned();
-    }
-    let name = if heed.names_address { ", or by her name" } else { "" };
-    let room = if heed.room_mention { ", or by @room" } else { "" };
-    match heed.wakes {
-        Wakes::Addressed => {
-            format!("people wake her by a mention, a reply or a thread that asked her{name}{room}")
-        }
-        Wakes::Anyone => format!("people wake her with all that is not said to somebody else{name}{room}"),
-        Wakes::Nobody => "nobody wakes her by what is said".to_owned(),
-    }
-}
-
-fn by_personas(shared: &Shared, heed: Heed, room: &Room) -> String {
-    let hops = shared.config.among.max_hops;
-    if room.seats.len() < 2 {
-        "no other Persona is here".to_owned()
-    } else if !heed.personas_wake {
-        "Personas do not wake her: personas_wake is off".to_owned()
-    } else if heed.wakes == Wakes::Nobody {
-        "nor do Personas".to_owned()
-    } else {
-        format!("Personas wake her by what they say to her, {hops} hops from a person at most")
-    }
 }

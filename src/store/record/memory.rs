@@ -128,6 +128,9 @@ pub(in crate::store) struct QuestionForm {
     /// What an admin told the bridge; none where it is about memories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
+    /// Whether that was carried out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    heeded: bool,
 }
 
 impl From<&Question> for QuestionForm {
@@ -141,11 +144,22 @@ impl From<&Question> for QuestionForm {
                 Wish::Command(words) => Some(words.clone()),
                 Wish::Tell | Wish::Forget => None,
             },
+            heeded: false,
         }
     }
 }
 
 impl QuestionForm {
+    /// The same, carried out.
+    pub(in crate::store) fn heeded(self) -> Self {
+        Self { heeded: true, ..self }
+    }
+
+    /// Whether it is.
+    pub(in crate::store) fn is_heeded(&self) -> bool {
+        self.heeded
+    }
+
     /// The question of this event.
     pub(in crate::store) fn question(self, event: OwnedEventId) -> Question {
         let about_them = if self.forget { Wish::Forget } else { Wish::Tell };

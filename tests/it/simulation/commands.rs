@@ -1,14 +1,21 @@
 //! Commands of admins in chat.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use persona_bridge::conversation::Level;
-use persona_bridge::persona::Limit;
+use persona_bridge::bridge::orders::{Order, carry_out};
+use persona_bridge::conversation::{Bots, Level, Millis, PersonaId};
+use persona_bridge::mind::scripted::{Outcome, Scripted};
+use persona_bridge::persona::session::Usd;
+use persona_bridge::persona::session::care::Word;
+use persona_bridge::persona::{Budget, Ending, Limit};
 use serde_json::json;
 
+use super::budget::dear_world;
+use super::flushes::ASKED;
 use super::stage::{BOT, EIR, Stage, counts, on_both};
-use super::world::World;
-use crate::fake::homeserver::Flavour;
+use super::world::{World, usual};
+use crate::fake::homeserver::{Fault, Flavour};
 
 /// A world in which Alice is an admin and Bob is not.
 fn world(flavour: Flavour) -> World {
@@ -88,6 +95,74 @@ fn status_tells_how_everybody_is() {
         ] {
             assert!(status.contains(expect), "{expect}: {status}");
         }
+    });
+}
+
+#[test]
+fn a_command_that_is_too_long_is_answered_and_no_mail() {
+    on_both(|flavour| {
+        let mut world = world(flavour);
+        world.play(async |stage| {
+            let (swarm, desk) = (stage.swarm().await, desk(stage).await);
+            let long = format!("!persona pause eir, Eir, {}", "so ".repeat(1_000));
+            for room in [&swarm, &desk] {
+                let answer = answer(stage, room, &long).await;
+                assert!(answer.contains("too long"), "{answer}");
+            }
+            assert!(answer(stage, &desk, &long[9..]).await.contains("too long"));
+            stage.bob().say(&swarm, &long);
+            stage.calm().await;
+            assert_eq!(stage.home.bodies(&swarm, BOT).len(), 1, "Bob commands nothing");
+            assert_eq!(stage.stats().await["braked"], json!(null));
+            stage.ask("hello").await;
+        });
+        counts(&[world.words("eir")], &[("!persona", 0), ("hello", 1)]);
+    });
+}
+
+#[test]
+fn status_and_wakes_tell_of_a_budget_that_is_spent() {
+    let mut world =
+        dear_world(Budget { per_persona_per_day: Some(Usd::of_dollars(1.0)), ..Budget::default() });
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    world.play(async |stage| {
+        let (swarm, desk) = (stage.swarm().await, desk(stage).await);
+        stage.ask("first").await;
+        stage.alice().say(&swarm, "Eir, second");
+        stage.pass(60_000).await;
+        let held = "her budget of the day is spent: nothing is asked of her until 2027-01-16 00:00 UTC";
+        let status = answer(stage, &desk, "status").await;
+        assert!(status.contains(&format!("eir: {held}\n")) && status.contains("brage: idle\n"), "{status}");
+        let wakes = answer(stage, &desk, "wakes #persona_swarm:hs.test").await;
+        assert_eq!(wakes.matches(held).count(), 1, "{wakes}");
+    });
+}
+
+#[test]
+fn wakes_tells_what_keeps_the_words_of_a_room_from_waking() {
+    let mut world = world(Flavour::Synapse);
+    world.config.registers.values_mut().for_each(|register| register.heed.personas_wake = true);
+    world.config.bots = Bots(vec!["@*bot:hs.test".to_owned()]);
+    world.config.addressed_only.insert("#persona_swarm:hs.test".parse().expect("an alias"));
+    world.config.among.max_hops = 0;
+    world.config.among.room = Some(Limit { most: 1, within: Duration::from_secs(3_600) });
+    world.play(async |stage| {
+        let desk = desk(stage).await;
+        let wakes = async || answer(stage, &desk, "wakes #persona_swarm:hs.test").await;
+        let calm = wakes().await;
+        for (expect, count) in [
+            ("listen = \"addressed\": what is addressed to nobody is not even heard", 1),
+            ("bots wake nobody: @*bot:hs.test, and whatever is a notice", 1),
+            ("Personas do not wake her: max_hops is 0", 2),
+            ("room_limit", 0),
+        ] {
+            assert_eq!(calm.matches(expect).count(), count, "{expect}: {calm}");
+        }
+        stage.ask("hello").await;
+        let full =
+            "room_limit (1 per 1h) is reached: nothing said here wakes anybody until 2027-01-15 09:00 UTC";
+        let wakes = wakes().await;
+        assert!(wakes.contains(full), "{wakes}");
     });
 }
 
@@ -190,6 +265,97 @@ fn a_command_that_is_delivered_again_runs_once() {
         assert_eq!(stage.home.bodies(&desk, BOT).len(), 2);
         assert_eq!(stage.stats().await["braked"], json!(null));
     });
+}
+
+/// A world in which Eir sets a reminder when she is first asked, and goes on with her session whatever that costs.
+fn with_a_reminder() -> World {
+    let mut world = world(Flavour::Synapse);
+    world.script = Arc::new(|who, words| {
+        let mut reply = json!({ "say": [], "react": [] });
+        if who == "eir" && words.contains("remind yourself") {
+            reply["remind"] = json!([{ "in": "10h", "text": "the tea" }]);
+        }
+        if who == "eir" && words.contains("# mail for you") {
+            reply["say"] = json!([{ "text": "yes" }]);
+        }
+        Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
+    });
+    world
+}
+
+/// Asks for the members of rooms are refused for so long.
+fn keep_waiting(stage: &Stage) {
+    let refused = Fault::Answer(502, String::new());
+    stage.home.fail_when(u32::MAX, refused, |seen| seen.path.contains("/joined_members"));
+}
+
+#[test]
+fn what_was_carried_out_before_a_crash_is_answered_and_not_carried_out_again() {
+    let eir = || PersonaId("eir".into());
+    let session = |word| Order::Session { persona: eir(), word };
+    for (command, order) in [("refresh eir", session(Word::Refresh)), ("flush eir", session(Word::Flush))] {
+        let mut world = with_a_reminder();
+        let (event, desk) = world.play(async |stage| {
+            let desk = desk(stage).await;
+            stage.ask("first").await;
+            keep_waiting(stage);
+            let event = stage.alice().say(&desk, command);
+            stage.pass(5_000).await;
+            assert_eq!(stage.home.bodies(&desk, BOT), [""; 0], "it waits");
+            (event, desk)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let store = world.store().for_question(&event.try_into().expect("an event id"));
+        runtime.block_on(carry_out(&store, &order, Millis(0))).expect("it is carried out");
+        drop(store);
+        world.play(async |stage| {
+            stage.ask("second").await;
+            let fed = stage.thoughts("eir");
+            stage.home.clear_faults();
+            stage.said(&desk, BOT, 1).await;
+            stage.calm().await;
+            let answer = stage.home.bodies(&desk, BOT);
+            assert!(answer.len() == 1 && answer[0].contains("was carried out before"), "{answer:?}");
+            stage.pass(60_000).await;
+            assert_eq!(stage.thoughts("eir"), fed, "{command}: she is not asked again");
+            stage.ask("third").await;
+        });
+        counts(&world.told(), &[("begins session 3", 0)]);
+        let flushes = world.words("eir").matches(ASKED).count();
+        assert_eq!(flushes, usize::from(order == session(Word::Flush)), "{command}");
+    }
+}
+
+/// Cuts the power while the order is on its way to the disk, and before and after that.
+#[test]
+fn an_order_in_chat_is_carried_out_once_whenever_the_power_was_cut() {
+    for (command, expect) in [
+        ("campaign open fair The big fair", "the campaign fair is open; every Persona"),
+        ("remind eir cancel r1", "eir is not reminded of r1 any more"),
+        ("refresh eir", "the next mail begins session 2 of eir"),
+        ("flush eir", "eir is asked once to note"),
+    ] {
+        for (life, yields) in (1..10).flat_map(|life| [0, 30, 300].map(|yields| (life, yields))) {
+            let mut world = with_a_reminder();
+            let desk = world.play(async |stage| {
+                let desk = desk(stage).await;
+                stage.ask("remind yourself").await;
+                stage.alice().say(&desk, command);
+                stage.pass(life).await;
+                for _ in 0..yields {
+                    tokio::task::yield_now().await;
+                }
+                desk
+            });
+            world.play(async |stage| {
+                stage.said(&desk, BOT, 1).await;
+                stage.calm().await;
+                let said = stage.home.bodies(&desk, BOT);
+                let is_told = said[0].contains(expect) || said[0].contains("was carried out before");
+                assert!(said.len() == 1 && is_told, "cut after {life} ms and {yields} steps: {said:?}");
+            });
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::fake::homeserver::Flavour;
 
 const MODEL: &str = "claude-sonnet-4-5";
 /// How the line begins that asks her.
-const ASKED: &str = "# nothing was said; your session may end soon.";
+pub(super) const ASKED: &str = "# nothing was said; your session may end soon.";
 /// By then the prompt cache has forgotten, in ms.
 const COLD: u64 = 310_000;
 /// More virtual time than a flush, and the turn after it, take, in ms.
