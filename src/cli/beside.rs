@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{CliError, ConfigFile, load, opening};
 use crate::bridge::clock::Clock;
-use crate::bridge::orders::{self, Order, OrderError};
+use crate::bridge::orders::{self, Lever, Order, OrderError};
 use crate::config::{Config, Environment};
 use crate::conversation::PersonaId;
 use crate::homeserver::appservice::Running;
@@ -78,9 +78,10 @@ impl Bridge {
 /// Gives an order to the running bridge, or carries it out on the store of one that is not running; answers what
 /// follows, in words.
 pub(super) async fn order(config: &Config, order: &Order) -> Result<String, CliError> {
-    if !config.store.path.exists() {
+    let is_hold = matches!(order, Order::Brake { lever: Lever::Hold, .. });
+    if !is_hold && !config.store.path.exists() {
         return Err(other(format!(
-            "there is no store at {}; run the bridge first",
+            "there is no store at {}; run the bridge first (`brake hold` makes it, so that the first start asks nothing)",
             config.store.path.display()
         )));
     }

@@ -151,7 +151,9 @@ impl Loaded {
         let budget = budget::budget(file, &mut reading);
         let care = session::policy(file, &mut reading);
         let prices = session::prices(file, &mut reading);
+        session::check_price(mind.as_ref().zip(prices.as_ref()), &budget, &mut reading);
         let settle = talk::settle(file, &mut reading);
+        let trim_over = talk::trim_over(file, &mut reading);
         let heart = heart::heart(file, &mut reading);
         let default_register = talk::default_register(file, &mut reading);
         let registers = registers::registers(file, &mut reading);
@@ -180,7 +182,7 @@ impl Loaded {
             bots,
             among: talk::among(file),
             dm_memories: talk::dm_memories(file),
-            trim_over: talk::trim_over(file),
+            trim_over,
             settle,
             heart,
             typing_waits: appservice.receive_ephemeral,

@@ -137,6 +137,13 @@ fn price(model: &Model, fail: &mut impl FnMut(&str, String, &str)) -> Price {
     if !steps.is_sorted_by(|one, next| one.above < next.above) {
         fail("steps", "they are not in the order of `above`".into(), "put the shortest prompts first");
     }
+    if model.cache_read > model.cache_write_5m.min(model.cache_write_1h) {
+        fail(
+            "cache_read",
+            "reading from the cache would cost more than writing to it".into(),
+            "write the smaller multiplier here",
+        );
+    }
     if model.window == 0 {
         fail("window", "it is 0".into(), "write the model's context window in tokens");
     }
@@ -252,6 +259,12 @@ mod tests {
     fn prices_that_cannot_be_are_refused() {
         let fine = "a token kind would cost 0.000150 USD per million; write prices and multipliers that give a multiple of 0.001 above zero";
         check(&format!("{ROW}cache_read = 0.00005\n"), &[&format!("p.toml:5: models[0].input: {}", fine)]);
+        let dearer =
+            "reading from the cache would cost more than writing to it; write the smaller multiplier here";
+        let of_models = format!("p.toml:9: models[0].cache_read: {dearer}");
+        check(&format!("{ROW}cache_read = 1.5\n"), &[&of_models]);
+        check(&format!("{ROW}cache_read = 1.25\n"), &[]);
+        check(&format!("{ROW}cache_read = 2.0\ncache_write_5m = 3.0\ncache_write_1h = 1.0\n"), &[&of_models]);
         check(
             &format!(
                 "{ROW}steps = [{{ above = 9, input = 1.0, output = 1.0 }}, {{ above = 5, input = 1.0, output = 1.0 }}]\n"

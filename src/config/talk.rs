@@ -20,6 +20,9 @@ const BOTS: &str = "bots";
 /// The longest message that is shown in whole unless the file says otherwise.
 const TRIM_OVER: usize = 8 * 1024;
 
+/// The shortest message that may be shown in part, in bytes.
+const LEAST_SHOWN: usize = 256;
+
 pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
     let quiet = file.talk.settle.map_or(Duration::from_secs(2), |span| span.0);
     let cap = file.talk.settle_max.map_or(Duration::from_secs(10), |span| span.0);
@@ -29,8 +32,15 @@ pub(super) fn settle(file: &File, reading: &mut Reading<'_>) -> Settle {
     Settle { quiet, cap }
 }
 
-pub(super) fn trim_over(file: &File) -> usize {
-    file.talk.trim_over.map_or(TRIM_OVER, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+pub(super) fn trim_over(file: &File, reading: &mut Reading<'_>) -> usize {
+    let Some(size) = file.talk.trim_over else { return TRIM_OVER };
+    let size = usize::try_from(size.0).unwrap_or(usize::MAX);
+    if size < LEAST_SHOWN {
+        let cause =
+            format!("must be {LEAST_SHOWN} bytes at least: hardly any message would be shown in whole");
+        reading.fail_as_example("talk.trim_over", cause);
+    }
+    size
 }
 
 pub(super) fn dm_memories(file: &File) -> DmMemories {

@@ -428,3 +428,18 @@ fn check_tells_where_a_file_says_something_else_than_the_store() {
     let got = operator.run(&["persona", "get", "eir", "--config", "bridge.toml"]).out;
     assert!(got.contains("calm"), "nothing was applied: {got}");
 }
+
+#[test]
+fn a_brake_holds_before_the_first_start() {
+    let operator = Operator::with_config(GOOD);
+    assert_eq!(operator.run(&["-g", "--config", "bridge.toml"]).code, 0);
+    let brake =
+        |arguments: &[&str]| operator.run(&[&["brake"], arguments, &["--config", "bridge.toml"]].concat());
+    let told = brake(&["release"]);
+    assert_eq!((told.code, told.out.as_str()), (1, ""));
+    assert!(told.err.contains("run the bridge first (`brake hold` makes it"), "{}", told.err);
+    let told = brake(&["hold", "--persona", "eir"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("the brake holds eir"), "{}", told.out);
+    assert!(brake(&["show"]).out.contains("the brake holds eir"));
+}

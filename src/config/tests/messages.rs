@@ -1,6 +1,8 @@
 //! Every message of a config that is wrong, word for word.
 
-use super::check;
+use std::fs;
+
+use super::{GOOD, check, folder, gather};
 
 #[test]
 fn a_text_that_is_not_toml_names_its_line() {
@@ -345,6 +347,50 @@ fn registers_and_rooms_fit() {
 }
 
 #[test]
+fn what_a_session_and_a_batch_hold_is_checked() {
+    for size in ["0B", "255B"] {
+        check(
+            "default_register",
+            &format!("trim_over = \"{size}\"\ndefault_register"),
+            r#"DIR/bridge.toml:13: talk.trim_over: must be 256 bytes at least: hardly any message would be shown in whole; write it like `trim_over = "8KiB"`"#,
+        );
+    }
+    check("default_register", "trim_over = \"256B\"\ndefault_register", "fine []");
+    for watermark in ["0.1", "0.24", "0.86"] {
+        check(
+            "[mind]",
+            &format!("[session]\nwatermark = {watermark}\n\n[mind]"),
+            "DIR/bridge.toml:6: session.watermark: must lie between 0.25 and 0.85; write it like `watermark = 0.75`",
+        );
+    }
+    check("[mind]", "[session]\nwatermark = 0.25\n\n[mind]", "fine []");
+}
+
+#[test]
+fn a_model_without_a_price_is_told_and_refused_with_a_budget() {
+    let unknown = "the price of the model `house-7` is not known, so its money is not counted";
+    let remedy = "name a model that has one, or give it a row in a file of your own: [session] prices";
+    let model = "program = \"./claude\"\nmodel = \"house-7\"";
+    let program = r#"program = "./claude""#;
+    let place = "DIR/bridge.toml:10: mind.claude.model:";
+    check(program, model, &format!("fine [\"{place} {unknown}; {remedy}\"]"));
+    for limit in ["per_day", "per_persona_per_day", "per_turn"] {
+        let from = "[talk]";
+        let dir = folder();
+        let text = GOOD.replace(program, model).replace(from, &format!("[budget]\n{limit} = 1.0\n\n[talk]"));
+        let said = gather(dir.path(), &text, &[]).map(drop).unwrap_err().to_string();
+        let said = said.replace(&dir.path().display().to_string(), "DIR");
+        assert_eq!(said, format!("{place} {unknown} and no [budget] holds it; {remedy}"), "{limit}");
+    }
+    let own = "source = \"us\"\ndate = \"today\"\n[[models]]\nname = \"house-7\"\ninput = 1.0\noutput = 2.0\nwindow = 9\nminimum = 1\n";
+    let dir = folder();
+    fs::write(dir.path().join("prices.toml"), own).expect("prices");
+    let sections = "[session]\nprices = \"prices.toml\"\n\n[budget]\nper_day = 1.0\n";
+    let text = format!("{}{sections}", GOOD.replace(program, model));
+    assert_eq!(gather(dir.path(), &text, &[]).expect("it has a price").warnings.len(), 0);
+}
+
+#[test]
 fn the_beat_is_checked() {
     let at = |key: &str, said: &str| format!("DIR/bridge.toml:13: heart.{key}: {said}");
     let out = at(
@@ -442,6 +488,11 @@ fn the_mind_is_checked() {
         r#"kind = "claude""#,
         "max_live = 4\nmax_thinking = 0",
         "DIR/bridge.toml:7: mind.max_thinking: no mind could ever think; write it like `max_thinking = 8`",
+    );
+    check(
+        r#"kind = "claude""#,
+        "recycle_rss = \"1B\"",
+        r#"DIR/bridge.toml:6: mind.recycle_rss: must be 1MiB at least: every process takes more, and each mind would be closed after its turn; write it like `recycle_rss = "1GiB"`"#,
     );
     check(
         r#"program = "./claude""#,
