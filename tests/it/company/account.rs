@@ -152,35 +152,39 @@ impl Account {
         first.and_then(|line| self.lanes.get(&line.room)).cloned()
     }
 
+    /// How many Personas' lines led to this one: none of a person's.
+    fn hops(&self, line: &Line) -> u32 {
+        if self.persona(&line.sender).is_some() { line.hops.unwrap_or(u32::MAX) } else { 0 }
+    }
+
+    /// The Personas' lines in her mail that may wake her, where lines with at least `max_hops` hops wake nobody.
+    pub(crate) fn waking<'a>(
+        &self,
+        asked: &Asked,
+        known: &BTreeMap<&str, &'a Line>,
+        max_hops: u32,
+    ) -> Vec<&'a Line> {
+        let Some(batch) = asked.batch().filter(|batch| self.waking.contains(batch.lane)) else {
+            return Vec::new();
+        };
+        let to_her = batch.mail.iter().filter(|mail| mail.to_you);
+        let lines = to_her.filter_map(|mail| tokens(mail.text).find_map(|token| known.get(token).copied()));
+        lines.filter(|line| self.persona(&line.sender).is_some() && self.hops(line) < max_hops).collect()
+    }
+
     /// Why a turn began, where lines with at least `max_hops` hops wake nobody; and the hops that its lines should have.
     pub(crate) fn cause(&self, asked: &Asked, known: &BTreeMap<&str, &Line>, max_hops: u32) -> (Cause, u32) {
         let Some(batch) = asked.batch() else { return (Cause::NoMail, 0) };
-        let hops = |text: &str| {
-            let line = tokens(text).find_map(|token| known.get(token));
-            line.map_or(0, |line| {
-                if self.persona(&line.sender).is_some() { line.hops.unwrap_or(u32::MAX) } else { 0 }
-            })
-        };
-        let to_her = || batch.mail.iter().filter(|mail| mail.to_you);
-        if to_her().any(|mail| self.persona(mail.sender).is_none()) {
+        if batch.mail.iter().any(|mail| mail.to_you && self.persona(mail.sender).is_none()) {
             return (Cause::Person, 0);
         }
-        let may_wake = self.waking.contains(batch.lane);
-        let waking = to_her().map(|mail| hops(mail.text)).filter(|hops| may_wake && *hops < max_hops).max();
-        match waking {
-            Some(hops) => (Cause::Persona, hops + 1),
-            None => (
-                Cause::Beat,
-                batch
-                    .mail
-                    .iter()
-                    .map(|mail| hops(mail.text))
-                    .max()
-                    .unwrap_or(0)
-                    .saturating_add(1)
-                    .min(max_hops),
-            ),
+        if let Some(hops) = self.waking(asked, known, max_hops).into_iter().map(|line| self.hops(line)).max()
+        {
+            return (Cause::Persona, hops + 1);
         }
+        let lines = batch.mail.iter().filter_map(|mail| tokens(mail.text).find_map(|token| known.get(token)));
+        let greatest = lines.map(|line| self.hops(line)).max().unwrap_or_default();
+        (Cause::Beat, greatest.saturating_add(1).min(max_hops))
     }
 
     /// How many turns began for each cause.

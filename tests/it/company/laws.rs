@@ -15,6 +15,8 @@ pub(crate) struct Limits {
     pub(crate) max_hops: u32,
     /// The most lines of Personas in a room, and within how many ms.
     pub(crate) room: (usize, u64),
+    /// The most mutual turns of two Personas in a room, and within how many ms.
+    pub(crate) pair: (usize, u64),
     /// The least time between two turns that nobody's line woke, in ms.
     pub(crate) beat: u64,
 }
@@ -29,6 +31,7 @@ impl Account {
             self.causeless(),
             self.off_the_beat(limits),
             self.crowded(limits),
+            self.entangled(limits),
         ];
         laws.concat()
     }

@@ -7,6 +7,7 @@ mod account;
 mod batch;
 mod dice;
 mod laws;
+mod pairs;
 mod purse;
 mod talker;
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use persona_bridge::bridge::Config;
-use persona_bridge::persona::Among;
+use persona_bridge::persona::{Among, Limit};
 
 use super::week::{Book, House, WEEK, play, say_in};
-use crate::company::Manner;
+use crate::company::{Limits, Manner};
 use crate::tools::aloud;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -57,6 +57,31 @@ fn two_who_always_answer_each_other_come_to_an_end_while_somebody_chats_on() {
     none_of(&evening.faults());
     let said = evening.account.lines.iter().filter(|line| line.hops.is_some()).count();
     assert!((4..=5).contains(&said), "{said}: as many as the hops allow, and one at a beat");
+}
+
+/// The longest storm: two who always answer each other, where no number of hops ends it.
+fn storm(pair: Option<Limit>) -> Vec<String> {
+    let mut house = House::open(Manner::Answering, |config| {
+        config.personas.truncate(2);
+        config.among = Among { max_hops: u32::MAX, pair, ..config.among };
+    });
+    let (swarm, book, eir) = (house.room("swarm"), house.book.clone(), house.personas[0].clone());
+    house.world.play(async |stage| {
+        say_in(&stage.home, &book, ("alice", &swarm), Some(&eir));
+        for _ in 0..60 {
+            stage.pass(20_000).await;
+            say_in(&stage.home, &book, ("bob", &swarm), None);
+        }
+    });
+    let week = house.week();
+    week.account.faults(&Limits { max_hops: u32::MAX, ..week.limits() })
+}
+
+#[test]
+fn the_pair_rule_alone_holds_two_who_always_answer_each_other() {
+    none_of(&storm(Among::default().pair));
+    let faults = storm(None);
+    assert!(faults.iter().any(|fault| fault.starts_with("pair: ")), "{faults:#?}");
 }
 
 #[test]

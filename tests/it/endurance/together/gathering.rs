@@ -271,7 +271,14 @@ impl Gathering {
 }
 
 fn limits() -> Limits {
-    Limits { settle_max: 10_000, way: WAY, max_hops: 3, room: (1_000, 600_000), beat: BEAT }
+    Limits {
+        settle_max: 10_000,
+        way: WAY,
+        max_hops: 3,
+        room: (1_000, 600_000),
+        pair: (20, 600_000),
+        beat: BEAT,
+    }
 }
 
 /// The rooms of the registers with who may come in, and a direct room with each Persona.

@@ -24,6 +24,9 @@ const REST: Duration = Duration::from_secs(900);
 /// What the way to a mind and back may take, in virtual ms.
 const WAY: u64 = 500;
 
+/// The shortest beat that anybody votes for, in ms; the shipped one is longer.
+const LEAST_BEAT: u64 = 600_000;
+
 /// How it went.
 pub(crate) struct Week {
     pub(crate) account: Account,
@@ -70,9 +73,12 @@ impl Week {
     /// What the shipped config allows.
     pub(crate) fn limits(&self) -> Limits {
         let ms = |time: Duration| u64::try_from(time.as_millis()).expect("short");
-        let Among { max_hops, room, .. } = Among::default();
-        let room = room.map(|limit| (limit.most as usize, ms(limit.within))).expect("it is shipped");
-        Limits { settle_max: ms(self.settle_max), way: WAY, max_hops, room, beat: 60_000 }
+        let Among { max_hops, room, pair } = Among::default();
+        let [room, pair] = [room, pair].map(|limit| {
+            let limit = limit.expect("it is shipped");
+            (limit.most as usize, ms(limit.within))
+        });
+        Limits { settle_max: ms(self.settle_max), way: WAY, max_hops, room, pair, beat: LEAST_BEAT }
     }
 
     /// All that breaks a law, and what is left.
