@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ruma::{OwnedRoomId, RoomId, UserId};
 
-use super::record::{PaceForm, PairForm, PairsForm};
-use super::table::Table;
+use super::record::{MailForm, PaceForm, PairForm, PairsForm};
+use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Guarding, Mutual, NewSay, Pace, Result, Store, outbox};
 use crate::conversation::{Millis, PersonaId};
@@ -51,7 +51,10 @@ pub(super) fn ends_turn(
     for Mutual { room, other, notice } in mutual {
         let Some(limit) = pair else { break };
         let mut of_room = pairs(tx, &room)?;
-        if of_room.pair(persona, &other, |pair| pair.ends_turn(limit, now)) {
+        let is_one_too_many = of_room.pair(persona, &other, |pair| pair.ends_turn(limit, now));
+        if is_one_too_many && (is_asked(tx, persona, &room)? || is_asked(tx, &other, &room)?) {
+            of_room.pair(persona, &other, |pair| *pair = Pair::default());
+        } else if is_one_too_many {
             tracing::warn!(%room, "{persona} and {other} have woken each other too often and are held there");
             if let Some((key, says)) = notice {
                 outbox::once(tx, &key, says, now)?;
@@ -61,6 +64,12 @@ pub(super) fn ends_turn(
     }
     let most = limit.map_or(0, |limit| limit.most);
     says.iter().try_for_each(|say| bears(tx, &say.room, most))
+}
+
+/// Whether mail of a room waits for a Persona in which a person addresses her.
+fn is_asked(tx: &Tx<'_>, persona: &PersonaId, room: &RoomId) -> Result<bool> {
+    let waiting = tx.records::<MailForm>(Table::Mail, &key(persona.as_str(), &[]))?;
+    Ok(waiting.iter().any(|(_, mail)| mail.room == room && mail.is_of_person_who_asks()))
 }
 
 /// A room bears so many events from now on, any number where that is none.

@@ -148,12 +148,12 @@ fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery:
     if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
         return Ok(false);
     }
-    if delivery.addressed && delivery.hops.is_none() {
-        guard::addressed(tx, &delivery.room, persona)?;
-    }
     let seq = tx.next_number(persona)?;
     known.heard.insert(persona.as_str().to_owned(), seq);
     let (mut mail, text) = MailForm::new(delivery);
+    if mail.is_of_person_who_asks() {
+        guard::addressed(tx, &mail.room, persona)?;
+    }
     let place = mail_key(persona, seq);
     mail.text = put_words(tx, "m", &place, text)?;
     tx.put_mail(&place, &mail)?;

@@ -7,7 +7,7 @@ use ruma::OwnedUserId;
 use super::inbox::{self, mail_key};
 use super::memories::{self, Worded};
 use super::record::{HeldForm, Id, KindForm, MailForm, PastForm, SpokenForm, TurnForm};
-use super::table::Table;
+use super::table::{Table, parts};
 use super::tx::{Read, Tx};
 use super::{Books, Commit, Result, guard, heart, ledger, outbox, reminders, sessions, told, transcript};
 use crate::conversation::{MemoryNumber, Millis, PersonaId};
@@ -193,6 +193,10 @@ pub(super) fn release(tx: &mut Tx<'_>, persona: Option<&PersonaId>) -> Result<u6
             continue;
         }
         tx.remove(Table::Heard, &place)?;
+        if held.mail.is_of_person_who_asks() {
+            let (of, _) = parts(Table::Held, &place)?;
+            guard::addressed(tx, &held.mail.room, &PersonaId(of))?;
+        }
         tx.put_mail(&place, &MailForm { fed: true, ..held.mail })?;
         released += 1;
         tx.breathe()?;

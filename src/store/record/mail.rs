@@ -150,6 +150,14 @@ pub(in crate::store) struct MailForm {
 }
 
 impl MailForm {
+    /// Whether a person addresses her in it, and it wakes her.
+    pub(in crate::store) fn is_of_person_who_asks(&self) -> bool {
+        self.addressed
+            && self.hops.is_none()
+            && self.wakes != Some(false)
+            && !matches!(self.kind, KindForm::Withdrawn)
+    }
+
     /// The form of a delivery, its words apart.
     pub(in crate::store) fn new(delivery: Delivery) -> (Self, String) {
         let form = Self {
