@@ -202,7 +202,7 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
     match cli.command {
         Some(Command::Run(file)) => {
             crate::telemetry::begin(&cli.log)?;
-            run::run(load(&file, environment)?).await
+            run::run(whole(config::load(&file.config, environment)?)?).await
         }
         Some(Command::Doctor(file)) => doctor::doctor(&file.config, environment).await,
         Some(Command::Ledger(options)) => ledger::ledger(options, environment).await,
@@ -226,9 +226,14 @@ pub async fn main(cli: Cli, environment: Environment) -> Result<ExitCode, CliErr
     }
 }
 
-/// Loads a config whole, with its registration.
+/// Loads the config of a bridge for a command beside it.
 fn load(file: &ConfigFile, environment: Environment) -> Result<config::Config, CliError> {
-    let settings = config::load(&file.config, environment)?.settings()?;
+    whole(config::load(&file.config, environment)?.beside())
+}
+
+/// A config with its registration.
+fn whole(loaded: config::Loaded) -> Result<config::Config, CliError> {
+    let settings = loaded.settings()?;
     let registration = crate::homeserver::registration::read(&settings.appservice.registration)?;
     Ok(settings.with_registration(registration)?)
 }

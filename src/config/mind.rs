@@ -102,9 +102,12 @@ fn plain(reading: &mut Reading<'_>, key: &str, text: Option<&str>) -> Option<Str
     Some(text.to_owned())
 }
 
-/// The program: a name is looked up on PATH, a path is relative to the file.
+/// The program: a name is looked up on PATH, a path is relative to the file. Beside a bridge it is not started.
 fn program(text: &str, reading: &mut Reading<'_>) -> Option<PathBuf> {
     const KEY: &str = "mind.claude.program";
+    if reading.is_beside {
+        return Some(text.into());
+    }
     let found = if text.contains('/') {
         Some(reading.path(Path::new(text))).filter(|path| is_program(path))
     } else {
@@ -126,7 +129,7 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Reads the secret, once.
+/// Reads the secret, once; beside a bridge there is nobody to give it to.
 fn secret(section: Option<&file::Credential>, reading: &mut Reading<'_>) -> Option<String> {
     const KEY: &str = CREDENTIAL;
     let section = reading.required(KEY, section)?;
@@ -134,6 +137,9 @@ fn secret(section: Option<&file::Credential>, reading: &mut Reading<'_>) -> Opti
     if section.env.as_deref().is_some_and(is_no_name) || file.is_some_and(|file| is_key(&file)) {
         reading.fail(KEY, NO_PLACE, PLACES);
         return None;
+    }
+    if reading.is_beside {
+        return Some(String::new());
     }
     let secret = match (&section.env, &section.file) {
         (Some(name), None) => match reading.vars.get(name) {

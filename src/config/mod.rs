@@ -58,6 +58,7 @@ pub struct Loaded {
     source: Source,
     base: PathBuf,
     environment: Environment,
+    is_beside: bool,
 }
 
 /// What the bridge runs with, before the registration is read.
@@ -117,10 +118,16 @@ pub fn load(path: &Path, environment: Environment) -> Result<Loaded, ConfigError
     let mut table: toml::Table = source.read().map_err(one)?;
     overrides::apply(&mut table, &mut source, &environment.vars, &base).map_err(ConfigError::Invalid)?;
     let file = source::read_table(table, &Place::File(path.into()), "").map_err(one)?;
-    Ok(Loaded { file, source, base, environment })
+    Ok(Loaded { file, source, base, environment, is_beside: false })
 }
 
 impl Loaded {
+    /// For a command beside the bridge: whoever gives it may lack the credential and the program of the minds.
+    #[must_use]
+    pub fn beside(self) -> Self {
+        Self { is_beside: true, ..self }
+    }
+
     /// The sections that a registration is written from; nothing else needs to be right for it.
     ///
     /// # Errors
@@ -207,6 +214,7 @@ impl Loaded {
             source: &self.source,
             base: &self.base,
             vars: &self.environment.vars,
+            is_beside: self.is_beside,
             problems: Vec::new(),
             warnings: Vec::new(),
         }

@@ -19,6 +19,8 @@ pub(super) struct Reading<'a> {
     pub(super) base: &'a Path,
     /// The environment.
     pub(super) vars: &'a BTreeMap<String, String>,
+    /// Whether no mind will be started with it.
+    pub(super) is_beside: bool,
     /// What is wrong so far.
     pub(super) problems: Vec<Problem>,
     /// What is unwise so far.

@@ -322,6 +322,25 @@ fn with_claude(version: &str) -> Operator {
 }
 
 #[test]
+fn a_command_beside_the_bridge_needs_neither_credential_nor_claude() {
+    let operator = with_claude("2.1.332");
+    let path = operator.dir.path().join("bridge.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let elsewhere =
+        text.replace("\"./claude\"", "\"nowhere\"").replace("{ file = \"key\" }", "{ env = \"NOBODY\" }");
+    assert_ne!(text, elsewhere);
+    fs::write(&path, elsewhere).unwrap();
+    for command in
+        [&["brake", "show"][..], &["campaign", "list"], &["persona", "get", "eir"], &["remind", "eir"]]
+    {
+        let told = operator.run(&[command, &["--config", "bridge.toml"]].concat());
+        assert!(told.err.contains("run the bridge first"), "{command:?}: {}", told.err);
+    }
+    let told = operator.run(&["run", "--config", "bridge.toml"]);
+    assert!(told.err.contains("the variable NOBODY is not set"), "{}", told.err);
+}
+
+#[test]
 fn run_refuses_a_claude_that_is_too_old() {
     let told = with_claude("2.1.197").run(&["run", "--config", "bridge.toml"]);
     assert_eq!(told.code, 19, "{}", told.err);
