@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use ruma::OwnedUserId;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::campaigns::{self, Campaigns};
 use super::inspect::{self, Asked};
@@ -81,6 +82,11 @@ pub enum OrderError {
     /// What is put was not made from what there is.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The brake was pulled after the command was said in chat.
+    #[error(
+        "an operator held or released somebody after that was said, so nothing is changed; say it again if it is still meant"
+    )]
+    Overtaken,
 }
 
 /// An order.
@@ -267,7 +273,7 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
                 Word::Keep => format!("session {generation} of {persona} goes on for as long as it can"),
             })
         }
-        Order::Brake { lever, persona } => pull(store, *lever, persona.clone(), now).await,
+        Order::Brake { lever, persona } => pull(store, *lever, persona.clone(), Given::Now(now)).await,
         Order::Memory { persona, asked } => Ok(inspect::carry_out(store, persona, asked).await?),
         Order::State { persona, asked } => states::carry_out(store, persona, asked, now).await,
         Order::Campaign(asked) => Ok(campaigns::carry_out(store, asked).await?),
@@ -280,24 +286,60 @@ pub async fn carry_out(store: &Store, order: &Order, now: Millis) -> Result<Stri
     }
 }
 
+/// When the brake is pulled.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    /// By an order: whatever was done or said before is older.
+    Now(Millis),
+    /// By a command in chat, which may come in long after it was said.
+    Said(Millis),
+}
+
 async fn pull(
     store: &Store,
     lever: Lever,
     persona: Option<PersonaId>,
-    now: Millis,
+    given: Given,
 ) -> Result<String, OrderError> {
     let brake = match lever {
-        Lever::Hold => store.change_brake(move |brake| brake.hold(persona.as_ref())).await?,
-        Lever::Release => store.change_brake(move |brake| brake.release(persona.as_ref(), now)).await?,
+        Lever::Hold => change(store, given, move |brake, at| brake.hold(persona.as_ref(), at)).await?,
+        Lever::Release => change(store, given, move |brake, at| brake.release(persona.as_ref(), at)).await?,
         Lever::Show => match store.brake() {
             Err(StoreError::Corrupt { .. }) => Brake::everyone(),
             read => read?,
         },
     };
-    Ok(match brake.told() {
+    Ok(told(&brake))
+}
+
+/// Changes whom the brake holds, unless it was pulled after the command was said; answers it as it is then.
+async fn change(
+    store: &Store,
+    given: Given,
+    change: impl FnOnce(&mut Brake, Millis) + Send + 'static,
+) -> Result<Brake, OrderError> {
+    let (send, is_overtaken) = oneshot::channel();
+    let brake = store.change_brake(move |brake| {
+        let at = match given {
+            Given::Now(now) => now.max(brake.latest()),
+            Given::Said(said) => said,
+        };
+        let is_overtaken = at < brake.pulled;
+        if !is_overtaken {
+            change(brake, at);
+        }
+        // Who asks waits for the answer right here.
+        let _ = send.send(is_overtaken);
+    });
+    let brake = brake.await?;
+    if is_overtaken.await.unwrap_or_default() { Err(OrderError::Overtaken) } else { Ok(brake) }
+}
+
+fn told(brake: &Brake) -> String {
+    match brake.told() {
         Some(held) => format!("the brake holds {held}: nothing is asked or said until `brake release`"),
         None => "the brake holds nobody".to_owned(),
-    })
+    }
 }
 
 /// Takes orders while the bridge runs.
@@ -311,15 +353,28 @@ pub(crate) fn taken_by(shared: &Arc<Shared>) -> Orders {
             if let Some(unknown) = order.persona().filter(|persona| !shared.bells.contains_key(persona)) {
                 return Err(format!("it has no Persona {unknown}; was it restarted with this config?"));
             }
-            let follows = heed(&shared, &shared.store, &order).await.map_err(|error| error.to_string())?;
+            let follows =
+                heed(&shared, &shared.store, &order, None).await.map_err(|error| error.to_string())?;
             Ok(json!({ "follows": follows }))
         })
     })
 }
 
-/// Carries an order out while the bridge runs, by its store or one for a question; answers what follows, in words.
-pub(crate) async fn heed(shared: &Shared, store: &Store, order: &Order) -> Result<String, OrderError> {
-    let follows = carry_out(store, order, shared.clock.now()).await?;
+/// Carries an order out while the bridge runs, by its store or one for a question, which was said in chat at that time if it
+/// was; answers what follows, in words.
+pub(crate) async fn heed(
+    shared: &Shared,
+    store: &Store,
+    order: &Order,
+    said: Option<Millis>,
+) -> Result<String, OrderError> {
+    let now = shared.clock.now();
+    let follows = match (order, said.filter(|said| said.is_known())) {
+        (Order::Brake { lever, persona }, Some(said)) => {
+            pull(store, *lever, persona.clone(), Given::Said(said.min(now))).await?
+        }
+        _ => carry_out(store, order, now).await?,
+    };
     if order.only_asks() {
         return Ok(follows);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId, UserId};
 
 use super::event::{Content, Event, MessageKind};
+use super::ids::Millis;
 
 /// What the bot is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Question {
     pub user: OwnedUserId,
     /// What.
     pub wish: Wish,
+    /// When, as its homeserver says; zero where that is not known.
+    pub at: Millis,
     /// Whether the bot is mentioned; else it is asked only in a direct chat.
     pub mentions: bool,
 }
@@ -66,8 +69,8 @@ pub fn question(event: &Event, bot: &UserId) -> Option<Question> {
     };
     let mentions =
         message.mentions.iter().any(|user| user == bot) || text.contains(&bot.as_str().to_lowercase());
-    let (event, room, user) = (event.id.clone(), event.room.clone(), event.sender.clone());
-    Some(Question { event, room, user, wish, mentions })
+    let (room, user) = (event.room.clone(), event.sender.clone());
+    Some(Question { event: event.id.clone(), room, user, wish, at: event.at, mentions })
 }
 
 /// Whether a word stands in a text without which nothing is asked: most texts are not looked at any closer.

@@ -1,6 +1,7 @@
 //! What an admin says to stop Personas in a room, or to let them go on: a whole message, never a part of one.
 
-use ruma::OwnedRoomId;
+use ruma::matrix_uri::MatrixId;
+use ruma::{MatrixToUri, OwnedRoomId};
 
 use super::event::{Message, MessageKind};
 use super::ids::{Millis, PersonaId};
@@ -32,7 +33,8 @@ pub struct Steer {
 pub const PREFIX: &str = "!persona";
 
 /// What a whole message says, and of whom: `stop`, `!persona stop` or `<name> stop`, `!persona go` or `<name> go`, whatever
-/// the case; a name is that of one of these Personas, her id or her user's, also as a client writes a mention (`Eir:`).
+/// the case; a name is that of one of these Personas, her id or her user's, also as a client writes a mention (`Eir:`, or a link
+/// to her user).
 ///
 /// An edit says nothing: what it replaces was heard.
 pub fn said<'a>(
@@ -64,14 +66,25 @@ pub fn said<'a>(
 /// The longest message that is looked at, in bytes: most are no such word.
 const LONGEST: usize = 512;
 
-/// Whether a Persona is called so: her id, her name, or her user's id, in lower case.
+/// Whether a Persona is called so: her id, her name, or her user's id, in lower case, or a Markdown link to her user, as clients
+/// write a mention that is shown as a pill.
 pub fn is_called(persona: &Persona, name: &str) -> bool {
+    if let Some(user) = linked(name) {
+        return persona.user.as_str().to_lowercase() == user;
+    }
     let called = persona.name.split_whitespace().collect::<Vec<_>>().join(" ");
     let bare = name.strip_prefix('@').unwrap_or(name);
     [called.as_str(), persona.id.as_str(), persona.user.as_str(), persona.user.localpart()]
         .into_iter()
         .map(str::to_lowercase)
         .any(|known| known == name || known == bare)
+}
+
+/// The user to whom a text is a Markdown link by `matrix.to`, and nothing else.
+fn linked(text: &str) -> Option<String> {
+    let (label, link) = text.strip_prefix('[')?.strip_suffix(')')?.split_once("](")?;
+    let uri = MatrixToUri::parse(link).ok().filter(|_| !label.contains(['[', ']']))?;
+    if let MatrixId::User(user) = uri.id() { Some(user.to_string()) } else { None }
 }
 
 #[cfg(test)]
@@ -123,6 +136,10 @@ mod tests {
         for text in ["old  brage stop", "b stop", "Old Brage: stop"] {
             check(text, Some((Word::Stop, Some("b"))));
         }
+        for link in ["@persona_b:hs.test", "%40persona_b%3Ahs.test"] {
+            check(&format!("[Old Brage](https://matrix.to/#/{link}) stop"), Some((Word::Stop, Some("b"))));
+            check(&format!("!persona [x](https://matrix.to/#/{link}): stop"), Some((Word::Stop, Some("b"))));
+        }
         check("!persona go", Some((Word::Go, None)));
         check("Eir go", Some((Word::Go, Some("eir"))));
     }
@@ -139,6 +156,9 @@ mod tests {
             "eir",
             "brage stop",
             "stop!",
+            "[Eir](https://matrix.to/#/@alice:hs.test) stop",
+            "[Eir](https://matrix.to/#/!room:hs.test) stop",
+            "[Eir](eir) stop",
         ] {
             check(text, None);
         }

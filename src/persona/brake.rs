@@ -21,6 +21,21 @@ pub struct Brake {
     pub words: BTreeMap<Place, (Word, Millis)>,
     /// When an operator last let everyone go: a word to stop that was said before that is overtaken.
     pub released: Millis,
+    /// When an operator last held or released anybody: a command in chat that was said before that is overtaken.
+    pub pulled: Millis,
+}
+
+/// What a word of an admin came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heeded {
+    /// It changes whom it stops.
+    Changes,
+    /// All is so already.
+    Same,
+    /// Something newer was said of it.
+    Overtaken,
+    /// She is to go on alone where everyone is stopped.
+    InVain,
 }
 
 impl Brake {
@@ -46,8 +61,15 @@ impl Brake {
         self.stopped().next().is_some()
     }
 
+    /// When anything was last said or done about it.
+    pub fn latest(&self) -> Millis {
+        let words = self.words.values().map(|(_, at)| *at).max().unwrap_or_default();
+        words.max(self.released).max(self.pulled)
+    }
+
     /// Holds a Persona, or everyone.
-    pub fn hold(&mut self, persona: Option<&PersonaId>) {
+    pub fn hold(&mut self, persona: Option<&PersonaId>, now: Millis) {
+        self.pulled = self.pulled.max(now);
         match persona {
             Some(persona) => drop(self.personas.insert(persona.clone())),
             None => self.all = true,
@@ -55,31 +77,35 @@ impl Brake {
     }
 
     /// Lets a Persona go wherever she was stopped, or everyone. Where it holds everyone, or a room as a whole, one alone
-    /// cannot be let go.
+    /// cannot be let go; who was stopped by a later word stays so.
     pub fn release(&mut self, persona: Option<&PersonaId>, now: Millis) {
+        self.pulled = self.pulled.max(now);
         match persona {
             Some(persona) => drop(self.personas.remove(persona)),
             None => {
-                (self.all, self.released) = (false, now);
+                (self.all, self.released) = (false, self.released.max(now));
                 self.personas.clear();
             }
         }
         for ((_, whom), (word, at)) in &mut self.words {
-            if *word == Word::Stop && persona.is_none_or(|persona| whom.as_ref() == Some(persona)) {
+            if *word == Word::Stop
+                && *at <= now
+                && persona.is_none_or(|persona| whom.as_ref() == Some(persona))
+            {
                 (*word, *at) = (Word::Go, now);
             }
         }
     }
 
-    /// Heeds what an admin said in a room, unless something newer was said of it; answers whether that changes whom it stops.
-    /// A word to go lets everyone it is about go, also those who were stopped by name.
-    pub fn steer(&mut self, steer: &Steer) -> bool {
+    /// Heeds what an admin said in a room, unless something newer was said of it; answers what that came to. A word to go
+    /// lets everyone it is about go, also those who were stopped by name.
+    pub fn steer(&mut self, steer: &Steer) -> Heeded {
         let place = (steer.room.clone(), steer.whom.clone());
         let overtaken = |at: Millis| at > steer.at;
         if self.words.get(&place).is_some_and(|(_, at)| overtaken(*at))
             || (steer.word == Word::Stop && overtaken(self.released.max(self.gone(&steer.room))))
         {
-            return false;
+            return Heeded::Overtaken;
         }
         let before: Vec<Place> = self.places();
         if steer.word == Word::Go && steer.whom.is_none() {
@@ -88,7 +114,14 @@ impl Brake {
             there.for_each(|(_, word)| *word = (Word::Go, steer.at));
         }
         self.words.insert(place, (steer.word, steer.at));
-        before != self.places()
+        let is_in_vain = |whom: &PersonaId| steer.word == Word::Go && self.stops(whom, &steer.room);
+        if steer.whom.as_ref().is_some_and(is_in_vain) {
+            Heeded::InVain
+        } else if before == self.places() {
+            Heeded::Same
+        } else {
+            Heeded::Changes
+        }
     }
 
     /// A room takes the place of another one: what was said there counts in it too, unless something newer was said in it.
@@ -165,38 +198,37 @@ mod tests {
     fn it_holds_whom_it_was_told_until_it_is_told_otherwise() {
         let mut brake = Brake::default();
         assert_eq!((brake.holds(&id("eir")), brake.held()), (false, None));
-        brake.hold(Some(&id("eir")));
-        brake.hold(Some(&id("bil")));
+        brake.hold(Some(&id("eir")), Millis(1));
+        brake.hold(Some(&id("bil")), Millis(1));
         assert_eq!(brake.held().as_deref(), Some("bil, eir"));
         brake.release(Some(&id("bil")), Millis(1));
         assert!(brake.holds(&id("eir")) && !brake.holds(&id("bil")));
-        brake.hold(None);
+        brake.hold(None, Millis(1));
         assert_eq!(brake.held().as_deref(), Some("everyone"));
         brake.release(Some(&id("bil")), Millis(2));
         assert!(brake.holds(&id("bil")), "everyone is everyone");
         brake.release(None, Millis(3));
-        assert_eq!(brake, Brake { released: Millis(3), ..Brake::default() });
+        assert_eq!(brake, Brake { released: Millis(3), pulled: Millis(3), ..Brake::default() });
     }
 
     #[test]
     fn an_admin_stops_a_room_or_one_persona_in_it() {
         let (here, there) = (room_id!("!a:hs.test"), room_id!("!b:hs.test"));
         let mut brake = Brake::default();
-        assert!(brake.steer(&said(Word::Stop, Some("eir"), 1)));
+        assert_eq!(brake.steer(&said(Word::Stop, Some("eir"), 1)), Heeded::Changes);
         assert!(brake.stops(&id("eir"), here) && !brake.stops(&id("bil"), here));
         assert!(!brake.stops(&id("eir"), there) && !brake.holds(&id("eir")));
-        assert!(brake.steer(&said(Word::Stop, None, 2)) && brake.stops(&id("bil"), here));
+        assert_eq!(brake.steer(&said(Word::Stop, None, 2)), Heeded::Changes);
+        assert!(brake.stops(&id("bil"), here));
         assert_eq!(
             (brake.held(), brake.told()),
             (None, Some("everyone in !a:hs.test, eir in !a:hs.test".into()))
         );
-        assert!(
-            brake.steer(&said(Word::Go, Some("eir"), 3)) && brake.stops(&id("eir"), here),
-            "the room is stopped"
-        );
-        assert!(brake.steer(&said(Word::Go, None, 4)));
+        assert_eq!(brake.steer(&said(Word::Go, Some("eir"), 3)), Heeded::InVain);
+        assert!(brake.stops(&id("eir"), here), "the room is stopped");
+        assert_eq!(brake.steer(&said(Word::Go, None, 4)), Heeded::Changes);
         assert_eq!((brake.stops(&id("bil"), here), brake.told()), (false, None));
-        assert!(!brake.steer(&said(Word::Go, None, 5)), "nothing changes");
+        assert_eq!(brake.steer(&said(Word::Go, None, 5)), Heeded::Same);
     }
 
     #[test]
@@ -217,8 +249,11 @@ mod tests {
         let mut all = stopped();
         all.release(None, Millis(3));
         assert_eq!(all.told(), None);
-        assert!(!all.steer(&said(Word::Stop, None, 2)), "it was said before they were let go");
-        assert!(all.steer(&said(Word::Stop, None, 4)));
+        assert_eq!(all.steer(&said(Word::Stop, None, 2)), Heeded::Overtaken, "they were let go since");
+        assert_eq!(all.steer(&said(Word::Stop, None, 4)), Heeded::Changes);
+        all.release(None, Millis(3));
+        assert!(all.stops(&id("eir"), here), "it was stopped since");
+        assert_eq!(all.latest(), Millis(4));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod session;
 pub mod state;
 pub mod usage;
 
-pub use brake::Brake;
+pub use brake::{Brake, Heeded};
 pub use budget::Budget;
 pub use decide::{Hold, LaneMail, MindState, OpenTurn, Situation, Step, Wake, decide};
 pub use ending::{Ending, Troubles, Verdict, shorter, tighter, verdict};

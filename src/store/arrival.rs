@@ -18,6 +18,17 @@ pub struct Arrival {
     pub effects: Vec<Effect>,
 }
 
+/// What is sent to tell what a word of an admin came to, whichever it is; nothing where all was so already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steered {
+    /// Where it changes whom is stopped.
+    pub changes: Vec<NewSay>,
+    /// Where something newer was said.
+    pub overtaken: Vec<NewSay>,
+    /// Where she stays stopped since everyone there is.
+    pub in_vain: Vec<NewSay>,
+}
+
 /// What an event does to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -81,12 +92,12 @@ pub enum Effect {
         /// The room.
         room: OwnedRoomId,
     },
-    /// An admin stops Personas in a room, or lets them go on; where that changes anything it is told.
+    /// An admin stops Personas in a room, or lets them go on.
     Steer {
         /// What was said.
         steer: Steer,
-        /// What is sent to tell it.
-        says: Vec<NewSay>,
+        /// What is sent to tell what it came to.
+        telling: Steered,
     },
     /// The bot is asked something, which it answers by [`Store::answer`].
     Ask(Question),

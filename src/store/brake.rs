@@ -4,10 +4,10 @@ use ruma::OwnedRoomId;
 
 use super::db::BRAKE;
 use super::tx::{Read, Tx};
-use super::{NewSay, Result, Store, StoreError, outbox, record};
+use super::{Result, Steered, Store, StoreError, outbox, record};
 use crate::conversation::Millis;
 use crate::conversation::steer::Steer;
-use crate::persona::Brake;
+use crate::persona::{Brake, Heeded};
 
 impl Store {
     /// Whom the operator's brake holds.
@@ -54,19 +54,23 @@ pub(super) fn follow(tx: &mut Tx<'_>, from: &OwnedRoomId, to: &OwnedRoomId) -> R
     Ok(())
 }
 
-/// Heeds what an admin said, and tells it where that changes anything. A brake that cannot be read holds everyone until an
+/// Heeds what an admin said, and tells what it came to. A brake that cannot be read holds everyone until an
 /// operator releases it, whatever is said.
-pub(super) fn steer(tx: &mut Tx<'_>, steer: &Steer, says: Vec<NewSay>, now: Millis) -> Result<()> {
+pub(super) fn steer(tx: &mut Tx<'_>, steer: &Steer, telling: Steered, now: Millis) -> Result<()> {
     let mut brake = match kept(tx) {
         Err(StoreError::Corrupt { .. }) => return Ok(()),
         read => read?,
     };
-    let changes = brake.steer(steer);
+    let heeded = brake.steer(steer);
     put(tx, &brake);
-    if changes {
-        for say in says {
-            outbox::say(tx, say, now)?;
-        }
-    }
-    Ok(())
+    let whom = steer.whom.as_ref().map_or("everyone", |whom| whom.as_str());
+    let (room, word) = (&steer.room, steer.word);
+    tracing::warn!(%room, whom, ?word, ?heeded, "an admin's word");
+    let says = match heeded {
+        Heeded::Changes => telling.changes,
+        Heeded::Same => Vec::new(),
+        Heeded::Overtaken => telling.overtaken,
+        Heeded::InVain => telling.in_vain,
+    };
+    says.into_iter().try_for_each(|say| outbox::say(tx, say, now).map(drop))
 }

@@ -114,7 +114,7 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Seat(seat) => rooms::seat(tx, seat, None),
         Effect::Unseat { persona, user, room } => rooms::unseat(tx, &persona, &user, &room).map(drop),
         Effect::Ask(question) => memories::ask(tx, &question),
-        Effect::Steer { steer, says } => brake::steer(tx, &steer, says, now),
+        Effect::Steer { steer, telling } => brake::steer(tx, &steer, telling, now),
         Effect::Once { key, says } => outbox::once(tx, &key, says, now).map(drop),
     }
 }

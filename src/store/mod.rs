@@ -49,7 +49,7 @@ use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, Reque
 use crate::persona::OpenTurn;
 use crate::persona::session::{Entry, Session};
 
-pub use arrival::{Arrival, Effect, Unreadable};
+pub use arrival::{Arrival, Effect, Steered, Unreadable};
 pub use commit::{Commit, Guarding, Mutual, Pace, Remembering, Reminding};
 pub use db::Store;
 pub use error::StoreError;

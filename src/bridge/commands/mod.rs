@@ -49,9 +49,9 @@ pub(crate) fn asked(directory: &Directory, event: &Event, path: Path) -> Option<
         None if is_bots && about_me::question(event, &directory.bot).is_none() => command::plain(message)?,
         Some(_) | None => return None,
     };
-    let (event_id, room, user) = (event.id.clone(), event.room.clone(), event.sender.clone());
+    let (room, user) = (event.room.clone(), event.sender.clone());
     let wish = Wish::Command(words.to_owned());
-    Some(Question { event: event_id, room, user, wish, mentions: prefixed.is_some() })
+    Some(Question { event: event.id.clone(), room, user, wish, at: event.at, mentions: prefixed.is_some() })
 }
 
 /// What is read back of a time before any Persona came is history.
@@ -148,7 +148,7 @@ async fn carry_out(
     } else {
         shared.store.for_question(&question.event)
     };
-    let follows = match orders::heed(shared, &store, &order).await {
+    let follows = match orders::heed(shared, &store, &order, Some(question.at)).await {
         Ok(follows) => follows,
         Err(OrderError::Store(error)) => return Err(error.into()),
         Err(refused) => return Ok(refused.to_string()),

@@ -29,8 +29,10 @@ struct BrakeForm {
     held: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     words: Vec<WordForm>,
-    #[serde(default, skip_serializing_if = "is_never")]
+    #[serde(default, skip_serializing_if = "super::is_zero")]
     released: u64,
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pulled: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,11 +42,6 @@ struct WordForm {
     persona: Option<String>,
     stops: bool,
     at: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_never(at: &u64) -> bool {
-    *at == 0
 }
 
 /// The text of a brake.
@@ -60,6 +57,7 @@ pub(in crate::store) fn brake_text(brake: &Brake) -> String {
         held: brake.all.then(|| EVERYONE.to_owned()).into_iter().chain(names).collect(),
         words: words.collect(),
         released: brake.released.0,
+        pulled: brake.pulled.0,
     };
     serde_json::json!(form).to_string()
 }
@@ -67,7 +65,7 @@ pub(in crate::store) fn brake_text(brake: &Brake) -> String {
 /// The brake of a text.
 pub(in crate::store) fn brake(text: &str) -> Result<Brake> {
     let form = match serde_json::from_str(text).map_err(|_| unreadable())? {
-        AnyForm::List(held) => BrakeForm { held, words: Vec::new(), released: 0 },
+        AnyForm::List(held) => BrakeForm { held, words: Vec::new(), released: 0, pulled: 0 },
         AnyForm::Whole(form) => form,
     };
     let words = form.words.into_iter().map(|WordForm { room, persona, stops, at }| {
@@ -79,6 +77,7 @@ pub(in crate::store) fn brake(text: &str) -> Result<Brake> {
         words: words.collect(),
         personas: form.held.into_iter().filter(|name| name != EVERYONE).map(PersonaId).collect(),
         released: Millis(form.released),
+        pulled: Millis(form.pulled),
     })
 }
 
@@ -106,8 +105,8 @@ mod tests {
             (r#"{"held":["*"]}"#, Brake::everyone()),
             (r#"{"held":["*","eir"]}"#, Brake { personas: [eir()].into(), ..Brake::everyone() }),
             (
-                r#"{"held":[],"released":5,"words":[{"at":7,"room":"!a:hs.test","stops":false},{"at":9,"persona":"eir","room":"!a:hs.test","stops":true}]}"#,
-                Brake { words: words.into(), released: Millis(5), ..Brake::default() },
+                r#"{"held":[],"pulled":6,"released":5,"words":[{"at":7,"room":"!a:hs.test","stops":false},{"at":9,"persona":"eir","room":"!a:hs.test","stops":true}]}"#,
+                Brake { words: words.into(), released: Millis(5), pulled: Millis(6), ..Brake::default() },
             ),
         ];
         for (text, held) in rows {

@@ -131,6 +131,8 @@ pub(in crate::store) struct QuestionForm {
     /// Whether that was carried out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     heeded: bool,
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    at: u64,
 }
 
 impl From<&Question> for QuestionForm {
@@ -145,6 +147,7 @@ impl From<&Question> for QuestionForm {
                 Wish::Tell | Wish::Forget => None,
             },
             heeded: false,
+            at: question.at.0,
         }
     }
 }
@@ -164,7 +167,14 @@ impl QuestionForm {
     pub(in crate::store) fn question(self, event: OwnedEventId) -> Question {
         let about_them = if self.forget { Wish::Forget } else { Wish::Tell };
         let wish = self.command.map_or(about_them, Wish::Command);
-        Question { event, room: self.room, user: self.user, wish, mentions: self.mentions }
+        Question {
+            event,
+            room: self.room,
+            user: self.user,
+            wish,
+            at: Millis(self.at),
+            mentions: self.mentions,
+        }
     }
 }
 

@@ -50,6 +50,12 @@ pub(super) trait Record: Serialize + DeserializeOwned {
     const VERSION: u8 = 1;
 }
 
+/// Whether a time is none.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(at: &u64) -> bool {
+    *at == 0
+}
+
 /// The bytes of a record.
 pub(super) fn encode<R: Record>(record: &R) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(USUAL);

@@ -137,6 +137,9 @@ fn forms_of_memories_stay_as_they_are() {
     );
     check::<LearnedForm>(r#"{"room":"!r:x.org"}"#);
     check::<QuestionForm>(r#"{"room":"!r:x.org","user":"@a:x.org","forget":true,"mentions":false}"#);
+    check::<QuestionForm>(
+        r#"{"room":"!r:x.org","user":"@a:x.org","forget":false,"mentions":true,"command":"help","at":5}"#,
+    );
     check::<SeenForm>(
         r#"{"generation":2,"memories":[1,3],"met":[[{"register":"public"},["@a:x.org"]],[{"direct":"!d:x.org"},[]]],"earlier":{"!r:x.org":["$e"]}}"#,
     );

@@ -73,12 +73,12 @@ fn one_turn_too_many_holds_both_until_a_person_addresses_either() {
 fn neither_is_held_while_a_person_waits_for_one_of_them() {
     for whom in ["eir", "bil"] {
         let mut world = World::new();
-        [1, 2].map(|id| ends_turn(&world, id, &[], 0));
+        [1, 2].into_iter().for_each(|id| ends_turn(&world, id, &[], 0));
         world.accept(vec![says_to(whom, "asked", true)]);
         ends_turn(&world, 3, &[], 1);
         world.look(|store| assert_eq!((held(store), store.counts().outbox), (vec![], 0), "{whom}"));
         answers(&world, whom, 4, 1);
-        [5, 6].map(|id| ends_turn(&world, id, &[], 2));
+        [5, 6].into_iter().for_each(|id| ends_turn(&world, id, &[], 2));
         world.look(|store| assert_eq!(held(store), [""; 0], "{whom}: counted from nothing"));
         ends_turn(&world, 7, &[], 3);
         world.look(|store| assert_eq!(held(store), ["bil", "eir"], "{whom}"));
@@ -88,7 +88,7 @@ fn neither_is_held_while_a_person_waits_for_one_of_them() {
 #[test]
 fn nobody_who_is_not_a_person_lets_them_go() {
     let mut world = World::new();
-    [1, 2, 3].map(|id| ends_turn(&world, id, &[], 0));
+    [1, 2, 3].into_iter().for_each(|id| ends_turn(&world, id, &[], 0));
     let of_bot = Delivery { addressed: true, wakes: false, ..mail("bot", "hi") };
     world.accept(vec![arrival("bot", vec![Effect::Deliver(persona("bil"), of_bot)])]);
     world.look(|store| assert_eq!(held(store), ["bil", "eir"]));
@@ -101,7 +101,7 @@ fn mail_of_a_person_that_was_put_aside_lets_them_go_when_it_is_released() {
     let asked = turn(1, &[1]);
     block(world.store().write_turn(&eir(), asked.clone(), books(session(1)))).unwrap();
     block(world.store().hold(&eir(), asked, "no answer".to_owned(), NOW, books(session(1)))).unwrap();
-    [2, 3, 4].map(|id| ends_turn(&world, id, &[], 0));
+    [2, 3, 4].into_iter().for_each(|id| ends_turn(&world, id, &[], 0));
     world.look(|store| assert_eq!(held(store), ["bil", "eir"]));
     block(world.store().release_mail(Some(eir()))).unwrap();
     world.look(|store| assert_eq!(held(store), [""; 0]));

@@ -2,7 +2,7 @@ use super::*;
 use crate::conversation::steer::{Steer, Word};
 use crate::conversation::{Remind, ReminderNumber};
 use crate::persona::Limit;
-use crate::store::Mutual;
+use crate::store::{Mutual, Steered};
 
 fn direct(name: &str) -> Lane {
     Lane::Direct(room(name))
@@ -86,7 +86,7 @@ fn what_is_about_a_room_and_whom_it_holds_or_stops_goes_on_in_the_next() {
     ends_turn(&world, 1, lane(), Some("old"));
     ends_turn(&world, 2, lane(), Some("other"));
     let steer = Steer { room: room("old"), whom: Some(eir()), word: Word::Stop, at: Millis(7) };
-    world.accept(vec![arrival("stop", vec![Effect::Steer { steer, says: Vec::new() }])]);
+    world.accept(vec![arrival("stop", vec![Effect::Steer { steer, telling: Steered::default() }])]);
     world.look(|store| assert_eq!(store.held_in(&eir()), [room("old")].into()));
     follows(&world, lane(), "old", "new");
     world.look(|store| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use persona_bridge::bridge::orders::{Order, carry_out};
+use persona_bridge::bridge::orders::{Lever, Order, carry_out};
 use persona_bridge::conversation::{Bots, Level, Millis, PersonaId};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::session::Usd;
@@ -356,6 +356,37 @@ fn an_order_in_chat_is_carried_out_once_whenever_the_power_was_cut() {
             });
         }
     }
+}
+
+#[test]
+fn a_command_that_was_said_before_an_order_came_changes_nothing_of_it() {
+    let mut world = world(Flavour::Synapse);
+    world.play(async |stage| {
+        let desk = desk(stage).await;
+        let said = |id: &str, body: &str, at: u64| {
+            let event = json!({
+                "type": "m.room.message", "event_id": id, "room_id": desk, "sender": "@alice:hs.test",
+                "origin_server_ts": at, "content": { "msgtype": "m.text", "body": body },
+            });
+            json!({ "events": [event] })
+        };
+        let before = stage.now();
+        stage.pass(1_000).await;
+        stage.brake(Lever::Hold).await;
+        assert_eq!(stage.push("1", &said("$1:hs.test", "brake release", before)).await, 200);
+        stage.said(&desk, BOT, 1).await;
+        assert_eq!(stage.stats().await["braked"], "everyone");
+        assert!(answer(stage, &desk, "brake release").await.contains("holds nobody"));
+        assert_eq!(stage.push("2", &said("$2:hs.test", "pause eir", before)).await, 200);
+        let answers = stage.said(&desk, BOT, 3).await;
+        counts(&answers, &[("nothing is changed; say it again", 2)]);
+        assert_eq!(stage.stats().await["braked"], json!(null));
+        // A clock that is ahead keeps nobody from saying what comes after.
+        assert_eq!(stage.push("3", &said("$3:hs.test", "pause eir", stage.now() + 600_000)).await, 200);
+        assert!(stage.said(&desk, BOT, 4).await[3].contains("holds eir"));
+        stage.brake(Lever::Release).await;
+        assert!(answer(stage, &desk, "pause eir").await.contains("holds eir"));
+    });
 }
 
 #[test]

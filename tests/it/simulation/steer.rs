@@ -106,6 +106,7 @@ fn a_word_that_comes_again_or_late_undoes_nothing_that_was_said_after_it() {
     let mut world = world(Flavour::Synapse);
     world.play(async |stage| {
         let swarm = stage.swarm().await;
+        stage.pass(5_000).await;
         let stop = stage.alice().say(&swarm, "stop");
         stage.calm().await;
         stage.alice().say(&swarm, "!persona go");
@@ -120,14 +121,20 @@ fn a_word_that_comes_again_or_late_undoes_nothing_that_was_said_after_it() {
         assert_eq!(stage.push("again", &json!({ "events": [again, late] })).await, 200);
         stage.bob().say(&swarm, "Eir, hello");
         stage.said(&swarm, EIR, 1).await;
-        counts(&stage.told(), &[("has stopped", 1)]);
-        assert_eq!(
-            stage.push("newer", &json!({ "events": [event("$newer:hs.test", stage.now())] })).await,
-            200
-        );
+        stage.calm().await;
+        counts(&stage.told(), &[("has stopped", 1), ("something newer was said", 1)]);
+        // A clock that is ahead keeps nobody from saying what comes after.
+        let ahead = event("$newer:hs.test", stage.now() + 600_000);
+        assert_eq!(stage.push("newer", &json!({ "events": [ahead] })).await, 200);
         stage.bob().say(&swarm, "Eir, and now?");
         stage.pass(60_000).await;
         assert_eq!(stage.thoughts("eir"), 1);
+        says(stage, &swarm, "Eir go").await;
+        stage.pass(60_000).await;
+        assert_eq!(stage.thoughts("eir"), 1);
+        counts(&stage.told(), &[("everyone is stopped there", 1), ("lets eir go on", 1)]);
+        says(stage, &swarm, "!persona go").await;
+        stage.said(&swarm, EIR, 2).await;
     });
 }
 
