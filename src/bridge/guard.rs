@@ -17,6 +17,12 @@ impl Shared {
         if self.config.among.pair.is_none() { BTreeSet::new() } else { self.store.held_in(persona) }
     }
 
+    /// Who is held where.
+    pub(crate) fn all_held(&self) -> BTreeSet<(PersonaId, OwnedRoomId)> {
+        let personas = self.bells.keys();
+        personas.flat_map(|who| self.held_in(who).into_iter().map(|room| (who.clone(), room))).collect()
+    }
+
     /// The rooms of a Persona that bear nothing more of Personas now.
     pub(crate) fn full_rooms_of(&self, persona: &PersonaId) -> BTreeSet<OwnedRoomId> {
         if self.config.among.room.is_none() {

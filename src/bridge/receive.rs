@@ -144,8 +144,11 @@ async fn accept(
     if halt == Some(Halt::EarInsideFlush) {
         shared.store.before_next_flush(move || Halt::EarInsideFlush.reached(halt));
     }
+    let held = shared.all_held();
     let fates = shared.store.accept(arrivals, unreadable, mark, shared.clock.now()).await?;
     Halt::EarAfterFlush.reached(halt);
+    // Who is let go because somebody else was addressed has heard nothing of it herself.
+    held.difference(&shared.all_held()).for_each(|(persona, _)| shared.wake(persona));
     let new = fates.iter().zip(heads).filter(|(new, mail)| **new && *mail).count();
     for work in invites {
         // The inviter's task ends only with the service.

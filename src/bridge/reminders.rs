@@ -67,8 +67,8 @@ pub(crate) async fn carry_out(
     })
 }
 
-/// Where her next reminder is told and when, of those that nothing holds. One that is due and has no room of its lane left is
-/// dropped, and operators are told.
+/// Where her next reminder is told and when, of those that are not held up for good. One that is due and has no room of its lane
+/// left is dropped, and operators are told.
 pub(crate) async fn next(
     shared: &Shared,
     persona: &PersonaId,
@@ -76,21 +76,26 @@ pub(crate) async fn next(
     let now = shared.clock.now();
     let mut next: Option<(Lane, Millis)> = None;
     for reminder in shared.store.reminders(persona)? {
-        let due = reminder.remind.due;
-        if due <= now && rooms(shared, persona, &reminder.lane).is_empty() {
+        if reminder.remind.due <= now && rooms(shared, persona, &reminder.lane).is_empty() {
             drop_one(shared, persona, reminder.number).await?;
-        } else if !waits(shared, persona, &reminder) && next.as_ref().is_none_or(|(_, first)| due < *first) {
-            next = Some((reminder.lane, due));
+        } else if let Some(at) = told_at(shared, persona, &reminder)
+            && next.as_ref().is_none_or(|(_, first)| at < *first)
+        {
+            next = Some((reminder.lane, at));
         }
     }
     Ok(next)
 }
 
-/// Since when the first of those that nothing holds is due, if one is.
-pub(crate) fn due_since(shared: &Shared, persona: &PersonaId) -> Result<Option<Millis>, BridgeError> {
-    let now = shared.clock.now();
+/// Since when the first is due of those that her open turn tells or that may be told now, if one is.
+pub(crate) fn due_since(
+    shared: &Shared,
+    persona: &PersonaId,
+    turn: Option<&OpenTurn>,
+) -> Result<Option<Millis>, BridgeError> {
+    let is_told = |one: &Reminder| turn.is_some_and(|turn| turn.reminders.contains(&one.number.0));
     let open = shared.store.reminders(persona)?.into_iter();
-    let is_due = |one: &Reminder| one.remind.due <= now && !waits(shared, persona, one);
+    let is_due = |one: &Reminder| is_told(one) || may_be_told(shared, persona, one);
     Ok(open.filter(is_due).map(|reminder| reminder.remind.due).min())
 }
 
@@ -103,13 +108,35 @@ async fn drop_one(shared: &Shared, persona: &PersonaId, number: ReminderNumber) 
     Ok(())
 }
 
-/// Whether she is stopped where a reminder is told: in the room that it is about, else in all rooms of its lane.
-pub(crate) fn waits(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> bool {
-    let rooms = rooms(shared, persona, &reminder.lane);
-    match reminder.remind.room.as_ref().filter(|room| rooms.contains(room)) {
-        Some(room) => shared.stops(persona, room),
-        None => !rooms.is_empty() && rooms.iter().all(|room| shared.stops(persona, room)),
+/// Whether she is stopped where a reminder is told.
+pub(crate) fn is_stopped(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> bool {
+    let rooms = rooms_of(shared, persona, reminder);
+    !rooms.is_empty() && rooms.iter().all(|room| shared.stops(persona, room))
+}
+
+fn may_be_told(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> bool {
+    told_at(shared, persona, reminder).is_some_and(|at| at <= shared.clock.now())
+}
+
+/// When a reminder is told: once it is due and one of its rooms bears more of Personas; none while she is stopped or held in all of
+/// them.
+fn told_at(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> Option<Millis> {
+    let (rooms, due) = (rooms_of(shared, persona, reminder), reminder.remind.due);
+    if rooms.is_empty() {
+        return Some(due);
     }
+    let held = shared.held_in(persona);
+    let free = rooms.iter().filter(|room| !held.contains(*room) && !shared.stops(persona, room));
+    free.map(|room| shared.is_full_until(room, true).unwrap_or(due)).min().map(|opens| opens.max(due))
+}
+
+/// The rooms that a reminder is for: the one that it is about, else all of its lane.
+fn rooms_of(shared: &Shared, persona: &PersonaId, reminder: &Reminder) -> Vec<OwnedRoomId> {
+    let mut rooms = rooms(shared, persona, &reminder.lane);
+    if let Some(about) = reminder.remind.room.as_ref().filter(|room| rooms.contains(room)) {
+        rooms.retain(|room| room == about);
+    }
+    rooms
 }
 
 /// The rooms in which she can speak in a lane.
@@ -121,8 +148,7 @@ fn rooms(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Vec<OwnedRoomId> 
 
 /// The numbers of those that a turn of the lane tells which begins now.
 pub(crate) fn due_in(shared: &Shared, persona: &PersonaId, lane: &Lane) -> Result<Vec<u64>, BridgeError> {
-    let now = shared.clock.now();
-    let is_due = |one: &Reminder| one.lane == *lane && one.remind.due <= now && !waits(shared, persona, one);
+    let is_due = |one: &Reminder| one.lane == *lane && may_be_told(shared, persona, one);
     let open = shared.store.reminders(persona)?.into_iter();
     Ok(open.filter(is_due).map(|reminder| reminder.number.0).collect())
 }

@@ -117,7 +117,7 @@ impl Turns {
         let waiting = lanes.iter().flat_map(|lane| &lane.waking).map(|room| room.first);
         let woken =
             open.iter().filter(|delivery| delivery.wakes).map(|delivery| delivery.heard).chain(waiting);
-        if let Some(first) = woken.chain(reminders::due_since(&self.shared, id)?).min() {
+        if let Some(first) = woken.chain(reminders::due_since(&self.shared, id, self.open.as_ref())?).min() {
             return Ok(Wish::woken(first, resident));
         }
         let unheard = lanes.iter().filter_map(|lane| lane.unheard);
@@ -139,7 +139,7 @@ impl Turns {
         let deliveries = self.shared.store.deliveries(id, &turn.seqs)?;
         let told = reminders::of_turn(&self.shared, id, turn)?;
         Ok(deliveries.iter().any(|delivery| self.shared.stops(id, &delivery.room))
-            || told.iter().any(|reminder| reminders::waits(&self.shared, id, reminder)))
+            || told.iter().any(|reminder| reminders::is_stopped(&self.shared, id, reminder)))
     }
 
     /// Whether the line is the one that the open turn waits for.

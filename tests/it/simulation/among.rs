@@ -281,7 +281,7 @@ fn two_who_wake_each_other_too_often_are_held_and_operators_are_told_once() {
 }
 
 #[test]
-fn a_reminder_that_is_told_while_both_are_held_wakes_neither_by_what_is_said_then() {
+fn where_a_pair_is_held_a_reminder_waits_until_a_person_lets_both_go() {
     let mut world = endless();
     let answering = world.script.clone();
     world.script = Arc::new(move |who, words| {
@@ -291,15 +291,23 @@ fn a_reminder_that_is_told_while_both_are_held_wakes_neither_by_what_is_said_the
                 &json!({ "say": [{ "text": "Brage, and then?" }], "react": [], "remind": remind }),
             );
         }
+        if words.contains("that is enough") || words.contains("reminder r1 ") {
+            return replying(&json!({ "say": [], "react": [] }));
+        }
         answering(who, words)
     });
+    world.config.addressed_only = world.config.rooms.keys().cloned().collect();
     let (eir, brage) = asked_once(&mut world);
     assert_eq!(eir + brage, 12, "both are held");
     world.play(async |stage| {
         stage.pass(20 * 60_000).await;
-        assert_eq!((stage.thoughts("eir"), stage.thoughts("brage")), (eir + 1, brage));
+        assert_eq!((stage.thoughts("eir"), stage.thoughts("brage")), (eir, brage));
+        let swarm = swarm(&stage.home).expect("there");
+        stage.bob().say(&swarm, "Brage, that is enough");
+        stage.pass(5_000).await;
+        assert_eq!(stage.thoughts("eir"), eir + 1, "she goes on, although it was not said to her");
     });
-    counts(&[world.words("eir")], &[("# a reminder of yours", 1)]);
+    counts(&[world.words("eir")], &[("reminder r1 ", 1)]);
 }
 
 #[test]
@@ -472,4 +480,54 @@ fn a_turn_for_a_full_room_alone_waits_and_another_room_is_answered() {
         counts(&stage.home.bodies(&swarm, EIR), &[("three", 1)]);
     });
     counts(&world.told(), &[("has as many messages of Personas", 0)]);
+}
+
+#[test]
+fn reminders_wait_for_a_full_room_and_what_waits_to_be_said_there_does_not_grow() {
+    let mut world = world();
+    world.config.among.room = Some(Limit { most: 5, within: Duration::from_secs(600) });
+    world.config.heart.beat = Duration::from_secs(60);
+    world.script = Arc::new(|who, _| {
+        let other = if who == "eir" { "Brage" } else { "Eir" };
+        let says = [json!({ "text": format!("{other}, go on") }), json!({ "text": "and on" })];
+        replying(&json!({ "say": says, "react": [], "remind": [{ "in": "1m", "text": "go on" }] }))
+    });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        for _ in 0..12 {
+            stage.pass(10 * 60_000).await;
+            let waits = stage.stats().await["outbox"].as_u64().expect("a number");
+            assert!(waits <= 10, "{waits} wait to be said");
+        }
+        let turns = thoughts(stage);
+        assert!((20..=40).contains(&turns), "{turns} turns where five messages in ten minutes are borne");
+    });
+}
+
+#[test]
+fn a_reminder_about_one_room_waits_for_that_alone() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.among.room = Some(Limit { most: 2, within: Duration::from_secs(600) });
+    world.script = Arc::new(|_, words| {
+        let begins = words.contains("Eir, begin");
+        let says = if words.contains("Eir, ") { json!([{ "text": "yes" }]) } else { json!([]) };
+        let remind = if begins { json!([{ "in": "2m", "text": "tea" }]) } else { json!([]) };
+        replying(&json!({ "say": says, "react": [], "remind": remind }))
+    });
+    world.play(async |stage| {
+        let dm = stage.dm(&stage.bob(), EIR).await;
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "Eir, begin");
+        stage.said(&swarm, EIR, 1).await;
+        stage.alice().say(&swarm, "Eir, and?");
+        stage.said(&swarm, EIR, 2).await;
+        stage.bob().say(&dm, "Eir, begin");
+        stage.said(&dm, EIR, 1).await;
+        stage.pass(5 * 60_000).await;
+        assert_eq!(stage.thoughts("eir"), 4, "the chat is open, the swarm is full");
+        stage.pass(6 * 60_000).await;
+        assert_eq!(stage.thoughts("eir"), 5, "it bears more again");
+    });
+    counts(&[world.words("eir")], &[("reminder r1 ", 1), ("reminder r2 ", 1)]);
 }
