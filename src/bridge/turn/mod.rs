@@ -108,7 +108,7 @@ impl Turns {
     }
 
     /// What she wishes to think about, as it counts among the wishes of others: what wakes her since it was heard, a reminder
-    /// since it was due, else what she hears at a beat.
+    /// since it was due, else what she hears at a beat, or that without any mail since it fell.
     pub(crate) fn wish(&self) -> Result<Wish, BridgeError> {
         let (id, resident) = (&self.persona.persona.id, self.resident());
         let open = self.open.iter().flat_map(|turn| &turn.seqs).copied().collect::<Vec<u64>>();
@@ -121,9 +121,10 @@ impl Turns {
             return Ok(Wish::woken(first, resident));
         }
         let unheard = lanes.iter().filter_map(|lane| lane.unheard);
-        let first = open.iter().map(|delivery| delivery.heard).chain(unheard).min();
-        let begun = || self.open.as_ref().map_or_else(|| self.shared.clock.now(), |turn| turn.as_of);
-        Ok(Wish::at_the_beat(first.unwrap_or_else(begun), self.shared.config.heart.beat, resident))
+        let first = open.iter().map(|delivery| delivery.heard).chain(unheard);
+        let first = first.chain(self.open.as_ref().map(|turn| turn.as_of)).min();
+        let since = first.unwrap_or_else(|| self.shared.clock.now());
+        Ok(Wish::at_the_beat(since, self.shared.config.heart.beat, resident))
     }
 
     pub(crate) fn open(&self) -> Option<&OpenTurn> {

@@ -323,6 +323,30 @@ fn a_beat_does_not_wait_without_end_for_a_place_to_think() {
 }
 
 #[test]
+fn a_wake_of_silence_does_not_wait_without_end_for_a_place_to_think() {
+    let mut world = world();
+    world.config.places.thinking = 1;
+    world.config.heart.wake_on_silence = true;
+    world.script = Arc::new(|_, _| Scripted { thinking: Duration::from_secs(10), ..replies(&json!({})) });
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        let dm = stage.dm(&stage.bob(), BRAGE).await;
+        for line in 0..22 * 12 {
+            stage.bob().say(&dm, &format!("{line}?"));
+            if line == 15 * 12 {
+                stage.alice().say(&swarm, "nice weather");
+            }
+            stage.pass(5_000).await;
+            if line == 19 * 12 {
+                assert_eq!(stage.thoughts("eir"), 0, "what is addressed goes first");
+            }
+        }
+        assert_eq!(stage.thoughts("eir"), 1, "it has waited for longer than a beat");
+    });
+    counts(&[world.words("eir")], &[("# a scheduled wake", 1)]);
+}
+
+#[test]
 fn a_due_reminder_thinks_in_its_turn_with_what_is_addressed() {
     let mut world = world();
     world.config.places.thinking = 1;
