@@ -165,6 +165,7 @@ fn stats(shared: &Arc<Shared>) -> Stats {
 /// Everything that must be so before minds may think; answers false when the service stops meanwhile.
 async fn start(shared: &Arc<Shared>) -> Result<bool, BridgeError> {
     states::begin(shared).await?;
+    shared.store.bear(shared.config.among.room.map(|limit| limit.most)).await?;
     Ok(identities::establish(shared).await?
         && rooms::control(shared).await?
         && rooms::configured(shared).await?)

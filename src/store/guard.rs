@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ruma::{OwnedRoomId, RoomId, UserId};
 
-use super::record::{MailForm, PaceForm, PairForm, PairsForm};
+use super::record::{MailForm, PaceForm, PairForm, PairsForm, SayForm};
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{Guarding, Mutual, NewSay, Pace, Result, Store, outbox};
@@ -19,6 +19,11 @@ impl Store {
     /// What a room has borne of Personas, and how much waits there of those who may speak; none where that is not counted.
     pub fn pace(&self, room: &OwnedRoomId, may_speak: impl Fn(&UserId, &RoomId) -> bool) -> Option<Pace> {
         self.index().pace(room, may_speak)
+    }
+    /// Each room that is counted, or in which a Persona has something to say yet, bears so many events from now on; any number
+    /// where that is none.
+    pub async fn bear(&self, most: Option<u32>) -> Result<()> {
+        self.write(move |tx| bear(tx, most.unwrap_or(0))).await
     }
     /// The rooms of which it is told that they are full.
     pub fn full_rooms(&self) -> Vec<OwnedRoomId> {
@@ -63,7 +68,17 @@ pub(super) fn ends_turn(
         tx.put(Table::Pairs, room.as_bytes(), &of_room)?;
     }
     let most = limit.map_or(0, |limit| limit.most);
-    says.iter().try_for_each(|say| bears(tx, &say.room, most))
+    says.iter().try_for_each(|say| bears(tx, say.room.as_bytes(), most))
+}
+
+/// The rooms that are counted, and those of what waits to be said, bear so many events from now on.
+fn bear(tx: &mut Tx<'_>, most: u32) -> Result<()> {
+    let counted = tx.rows(Table::Paces, &[])?.into_iter().map(|(room, _)| room.to_vec());
+    let waiting = tx.records::<SayForm>(Table::Outbox, &[])?.into_iter();
+    let waiting =
+        waiting.filter(|(_, say)| say.spoken.is_some()).map(|(_, say)| say.room.as_bytes().to_vec());
+    let rooms: BTreeSet<Vec<u8>> = counted.chain(waiting).collect();
+    rooms.iter().try_for_each(|room| bears(tx, room, most))
 }
 
 /// Whether mail of a room waits for a Persona in which a person addresses her.
@@ -73,15 +88,15 @@ fn is_asked(tx: &Tx<'_>, persona: &PersonaId, room: &RoomId) -> Result<bool> {
 }
 
 /// A room bears so many events from now on, any number where that is none.
-fn bears(tx: &mut Tx<'_>, room: &RoomId, most: u32) -> Result<()> {
-    let pace: Option<PaceForm> = tx.record(Table::Paces, room.as_bytes())?;
+fn bears(tx: &mut Tx<'_>, room: &[u8], most: u32) -> Result<()> {
+    let pace: Option<PaceForm> = tx.record(Table::Paces, room)?;
     if pace.as_ref().map_or(0, |pace| pace.most) == most {
         return Ok(());
     }
     if most == 0 {
-        return tx.remove(Table::Paces, room.as_bytes());
+        return tx.remove(Table::Paces, room);
     }
-    tx.put(Table::Paces, room.as_bytes(), &PaceForm { most, ..pace.unwrap_or_default() })
+    tx.put(Table::Paces, room, &PaceForm { most, ..pace.unwrap_or_default() })
 }
 
 /// What a Persona said in a turn stands in its room.

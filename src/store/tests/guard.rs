@@ -138,6 +138,28 @@ fn what_personas_say_is_counted_in_its_room_when_it_is_sent_and_once() {
 }
 
 #[test]
+fn another_limit_is_kept_from_the_start_on_also_for_what_waits_already() {
+    let mut world = World::new();
+    ends_turn(&world, 1, &["a", "b", "c", "d", "e", "f"], 5);
+    let send = |world: &World, count: u64| {
+        for now in 0..count {
+            let head = world.store().outbox_heads().unwrap()[0].seq;
+            block(world.store().sent(head, event(&format!("{count}-{now}")), Millis(now))).unwrap();
+        }
+    };
+    let sent =
+        |store: &Store| store.pace(&room("swarm"), |_, _| true).map(|pace| (pace.sent.len(), pace.waiting));
+    send(&world, 2);
+    block(world.store().bear(Some(4))).unwrap();
+    send(&world, 3);
+    world.look(|store| assert_eq!(sent(store), Some((4, 1))));
+    block(world.store().bear(None)).unwrap();
+    world.look(|store| assert_eq!(sent(store), None));
+    block(world.store().bear(Some(4))).unwrap();
+    world.look(|store| assert_eq!(sent(store), Some((0, 1)), "what waits is counted"));
+}
+
+#[test]
 fn that_a_room_is_full_is_told_once_until_it_is_calm() {
     let mut world = World::new();
     ends_turn(&world, 1, &["a"], 5);

@@ -1,13 +1,12 @@
 //! Personas among themselves: how far they wake each other, and what ends it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use persona_bridge::conversation::{Bots, Wakes};
 use persona_bridge::mind::scripted::{Outcome, Scripted};
 use persona_bridge::persona::decide::Settle;
 use persona_bridge::persona::{Ending, Limit};
-use ruma::OwnedRoomAliasId;
 use serde_json::{Value, json};
 
 use super::stage::{BRAGE, EIR, Stage, counts, swarm};
@@ -15,7 +14,7 @@ use super::world::{Script, World, usual};
 use crate::fake::homeserver::{FakeHomeserver, Flavour};
 
 /// A thought that ends with this reply.
-fn replying(reply: &Value) -> Scripted {
+pub(crate) fn replying(reply: &Value) -> Scripted {
     Scripted { outcome: Outcome::Ends(Ending::Answered { reply: reply.to_string() }), ..usual() }
 }
 
@@ -398,88 +397,6 @@ fn a_crash_at_any_moment_changes_no_count_of_the_pair() {
         assert_eq!(hops(&world.home), [0, 1, 2, 3, 4], "cut at {cut} ms");
         counts(&world.told(), &[("have woken each other in", 1)]);
     }
-}
-
-/// A mind that says something everywhere it may.
-fn says_everywhere(rooms: Vec<String>) -> Script {
-    let turns = Mutex::new(0);
-    Arc::new(move |who, _| {
-        let mut turns = turns.lock().expect("not poisoned");
-        *turns += 1;
-        let says: Vec<Value> =
-            rooms.iter().map(|room| json!({ "text": format!("{who}-{turns}."), "room": room })).collect();
-        replying(&json!({ "say": says, "react": [] }))
-    })
-}
-
-#[test]
-fn a_room_bears_so_much_of_a_model_that_says_something_everywhere_and_nothing_said_is_lost() {
-    let mut world = World::new(Flavour::Synapse);
-    let within = Duration::from_secs(60);
-    world.config.among.room = Some(Limit { most: 5, within });
-    let den: OwnedRoomAliasId = "#persona_den:hs.test".try_into().expect("an alias");
-    let kind = world.config.rooms.values().next().cloned().expect("the swarm's");
-    world.config.rooms.insert(den.clone(), kind);
-    world.config.personas.iter_mut().for_each(|persona| persona.rooms.push(den.clone()));
-    let (swarm, den) = world.play(async |stage| {
-        let swarm = stage.swarm().await;
-        let den = stage.home.alias("#persona_den:hs.test").expect("it is made");
-        stage.joins(&den, BRAGE).await;
-        (swarm, den)
-    });
-    world.script = says_everywhere(vec![swarm.clone(), den.clone()]);
-    world.play(async |stage| {
-        for line in 0..12 {
-            stage.alice().say(&swarm, &format!("Eir and Brage, {line}"));
-            stage.pass(200).await;
-        }
-        stage.pass(30_000).await;
-        assert_eq!(stage.home.bodies(&den, EIR).len() + stage.home.bodies(&den, BRAGE).len(), 5);
-    });
-    world.play(async |stage| {
-        stage.pass(20_000).await;
-        let waits = stage.stats().await["outbox"].as_u64().expect("a number");
-        assert!(waits > 0, "a restart lets nothing through");
-        stage.pass(900_000).await;
-        assert_eq!(stage.stats().await["outbox"], 0);
-    });
-    for who in ["eir", "brage"] {
-        counts(&[world.words(who)], &[("Eir and Brage, 0", 1), ("Eir and Brage, 11", 1)]);
-    }
-    for room in [&swarm, &den] {
-        let said =
-            world.home.timeline(room).into_iter().filter(|event| {
-                event.kind == "m.room.message" && [EIR, BRAGE].contains(&event.sender.as_str())
-            });
-        let times: Vec<u64> = said.map(|event| event.at).collect();
-        let turns = world.fed("eir").len() + world.fed("brage").len();
-        assert_eq!(times.len(), turns, "each turn said one thing here, and it came");
-        for begin in &times {
-            let within = times.iter().filter(|at| (*begin..begin + 60_000).contains(*at)).count();
-            assert!(within <= 5, "{within} in a minute of {times:?}");
-        }
-    }
-    counts(&world.told(), &[(&format!("{den} has as many messages of Personas"), 1)]);
-}
-
-#[test]
-fn a_turn_for_a_full_room_alone_waits_and_another_room_is_answered() {
-    let mut world = World::new(Flavour::Synapse);
-    world.config.among.room = Some(Limit { most: 2, within: Duration::from_secs(60) });
-    world.play(async |stage| {
-        let swarm = stage.swarm().await;
-        let dm = stage.dm(&stage.bob(), EIR).await;
-        stage.ask("one").await;
-        stage.ask("two").await;
-        stage.alice().say(&swarm, "Eir, three");
-        stage.pass(30_000).await;
-        assert_eq!(stage.thoughts("eir"), 2, "the room is full");
-        stage.bob().say(&dm, "and here?");
-        stage.said(&dm, EIR, 1).await;
-        stage.pass(60_000).await;
-        counts(&stage.home.bodies(&swarm, EIR), &[("three", 1)]);
-    });
-    counts(&world.told(), &[("has as many messages of Personas", 0)]);
 }
 
 #[test]

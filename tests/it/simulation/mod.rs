@@ -13,6 +13,7 @@ mod crash;
 mod crowd;
 mod encryption;
 mod flushes;
+mod full;
 mod hearing;
 mod heart;
 mod idle;
