@@ -65,7 +65,7 @@ impl Shared {
             return Ok(None);
         }
         for say in heads.iter().filter(|say| self.waits_until(&say.say).is_some()) {
-            self.tell_full(&say.say).await?;
+            self.tell_full(&say.say.room).await?;
         }
         let waits = |room: &OwnedRoomId| heads.iter().any(|say| say.say.room == *room);
         let mut next = None;
@@ -84,21 +84,32 @@ impl Shared {
         bears_again(&pace.sent, 0, limit.calm(), self.clock.now())
     }
 
+    /// Tells of rooms that are full with mail of a person waiting for them that wakes a Persona.
+    pub(crate) async fn look_at_waiting(&self, lanes: &[LaneMail]) -> Result<(), BridgeError> {
+        for mail in lanes.iter().flat_map(|lane| &lane.waking).filter(|mail| mail.full.is_some()) {
+            let is_of_person = mail.senders.iter().any(|user| self.directory().persona(user).is_none());
+            if is_of_person {
+                self.tell_full(&mail.room).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Tells operators once that a room is full.
-    async fn tell_full(&self, waits: &NewSay) -> Result<(), BridgeError> {
-        let (Some(limit), Some(pace)) = (self.config.among.room, self.pace(&waits.room)) else {
+    async fn tell_full(&self, room: &OwnedRoomId) -> Result<(), BridgeError> {
+        let (Some(limit), Some(pace)) = (self.config.among.room, self.pace(room)) else {
             return Ok(());
         };
         if pace.full {
             return Ok(());
         }
         let text = format!(
-            "{} has as many messages of Personas as [talk] room_limit allows ({limit}): what else they say there waits until \
-             it bears more, and so does mail that would wake them there",
-            waits.room
+            "{room} has as many messages of Personas as [talk] room_limit allows ({limit}): what else they say there waits until \
+             it bears more, and so does mail that would wake them there"
         );
-        let notice = self.telling(&format!("full:{}", waits.request), &text)?;
-        self.store.tell_full(waits.room.clone(), notice, self.clock.now()).await?;
+        let now = self.clock.now();
+        let notice = self.telling(&format!("full:{room}:{}", now.0), &text)?;
+        self.store.tell_full(room.clone(), notice, now).await?;
         self.outbox.notify_one();
         Ok(())
     }

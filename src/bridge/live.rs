@@ -65,7 +65,11 @@ impl Live {
             self.quarantine_if_spoilt().await?;
             self.look_at_limits().await?;
             let reminder = reminders::next(&self.shared, &self.id).await?;
-            let step = decide(&self.situation(reminder)?);
+            let situation = self.situation(reminder)?;
+            let step = decide(&situation);
+            if situation.held.is_none() && matches!(step, Step::Sleep(_)) {
+                self.shared.look_at_waiting(&situation.lanes).await?;
+            }
             self.shared.heart.finds(&self.id, self.beat_state(&step));
             if !self.waits_for_place() && !matches!(step, Step::Feed(_)) {
                 self.shared.wants_no_place(&self.id);

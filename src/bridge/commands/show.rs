@@ -10,9 +10,9 @@ use crate::bridge::{BridgeError, PersonaConfig, heart, spend};
 use crate::conversation::prompt::moment;
 use crate::conversation::{Lane, Millis, PersonaId};
 use crate::mind::claude::PINNED_VERSION;
-use crate::persona::OpenTurn;
 use crate::persona::budget::day_of;
 use crate::persona::session::{Session, Usd, sums};
+use crate::persona::{LaneMail, OpenTurn};
 
 /// How everybody is. Direct chats are named only where nobody else reads along.
 pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeError> {
@@ -31,9 +31,13 @@ pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeEr
             verdicts.map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
         let verdicts = if verdicts.is_empty() { "nothing asked".to_owned() } else { verdicts.join(", ") };
         let _ = writeln!(text, "  today   {spent}, cache: {verdicts}");
+        let full = full(shared, id)?;
         for (lane, (count, oldest)) in waiting(shared, id)? {
+            let full = full.get(&lane).map_or_else(String::new, |until| {
+                format!("; a room of it has reached room_limit and wakes nobody until {}", moment(*until))
+            });
             let lane = lane_name(&lane, is_alone);
-            let _ = writeln!(text, "  waiting {count} in {lane}, the oldest for {}", age(now, oldest));
+            let _ = writeln!(text, "  waiting {count} in {lane}, the oldest for {}{full}", age(now, oldest));
         }
     }
     let beat = heart::next(shared)?;
@@ -92,6 +96,13 @@ fn waiting(shared: &Shared, id: &PersonaId) -> Result<BTreeMap<Lane, (usize, Mil
         (*count, *oldest) = (*count + 1, (*oldest).min(mail.heard));
     }
     Ok(lanes)
+}
+
+/// The lanes with mail that would wake her but for rooms that bear nothing more, and until when.
+fn full(shared: &Shared, id: &PersonaId) -> Result<BTreeMap<Lane, Millis>, BridgeError> {
+    let until = |mail: &LaneMail| mail.waking.iter().filter_map(|room| room.full).min();
+    let lanes = shared.ready_lanes(id)?.into_iter();
+    Ok(lanes.filter_map(|mail| until(&mail).map(|until| (mail.lane, until))).collect())
 }
 
 fn lane_name(lane: &Lane, is_alone: bool) -> String {

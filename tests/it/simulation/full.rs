@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use persona_bridge::bridge::orders::Lever;
+use persona_bridge::conversation::Level;
 use persona_bridge::persona::Limit;
 use ruma::OwnedRoomAliasId;
 use serde_json::{Value, json};
 
 use super::among::replying;
-use super::stage::{BRAGE, EIR, counts};
+use super::stage::{BOT, BRAGE, EIR, counts};
 use super::world::{Script, World};
 use crate::fake::homeserver::{FakeHomeserver, Fault, Flavour};
 
@@ -104,7 +106,53 @@ fn a_turn_for_a_full_room_alone_waits_and_another_room_is_answered() {
         stage.pass(60_000).await;
         counts(&stage.home.bodies(&swarm, EIR), &[("three", 1)]);
     });
-    counts(&world.told(), &[("has as many messages of Personas", 0)]);
+    counts(&world.told(), &[("has as many messages of Personas", 1)]);
+}
+
+#[test]
+fn that_a_person_waits_for_a_full_room_is_told_once_and_again_once_it_was_calm() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.among.room = limit(2, 600);
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    world.play(async |stage| {
+        let full = format!("{} has as many messages of Personas", stage.swarm().await);
+        let told = |times| counts(&stage.told(), &[(&full, times)]);
+        for line in 0..4 {
+            stage.alice().say(&stage.swarm().await, &format!("Eir, line-{line}"));
+            stage.calm().await;
+            told(usize::from(line > 1));
+        }
+        assert_eq!(stage.thoughts("eir"), 2);
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "!persona status");
+        stage.calm().await;
+        let status = stage.home.bodies(&swarm, BOT).pop().expect("it is answered");
+        assert!(status.contains("waiting 2 in swarm, the oldest for"), "{status}");
+        assert!(status.contains("; a room of it has reached room_limit and wakes nobody until"), "{status}");
+        stage.pass(3 * 600_000).await;
+        counts(&stage.home.bodies(&swarm, EIR), &[("line-2", 1), ("line-3", 1)]);
+        told(1);
+        for line in 5..8 {
+            stage.alice().say(&swarm, &format!("Eir, line-{line}"));
+            stage.calm().await;
+        }
+        told(2);
+    });
+}
+
+#[test]
+fn of_a_full_room_for_which_only_who_is_held_has_mail_nothing_is_told() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.among.room = limit(2, 600);
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.ask("one").await;
+        stage.ask("two").await;
+        stage.brake(Lever::Hold).await;
+        stage.alice().say(&swarm, "Eir, three");
+        stage.pass(30_000).await;
+        counts(&stage.told(), &[("has as many messages of Personas", 0)]);
+    });
 }
 
 /// Each says ten things at once, one of them too long for one event, and reacts.
