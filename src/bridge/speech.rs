@@ -2,29 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ruma::{OwnedEventId, OwnedRoomId};
 
-use super::calls::unlimited;
+use super::context;
 use super::shared::{SayTarget, Shared};
-use super::translate::is_command;
 use super::turn::labels_of;
 use super::{BridgeError, Config, Mind, PersonaConfig, memories, reminders};
 use crate::conversation::past::{PastLine, told};
-use crate::conversation::prompt::{self, ContextLine, Surroundings, SystemPrompt};
+use crate::conversation::prompt::{self, Surroundings, SystemPrompt};
 use crate::conversation::reply::{self, Act, Allowance, Fault, Keeps, SCHEMA, Target};
-use crate::conversation::{Batch, Cause, Content, Lane, Memory, Millis, PersonaId, Room, hops};
+use crate::conversation::{Batch, Cause, Lane, Memory, Millis, PersonaId, Room, hops};
 use crate::homeserver::content::{self, Speech};
 use crate::mind::{claude, scripted};
 use crate::persona::session::{Fingerprint, Session};
 use crate::persona::{OpenTurn, State, Wake};
 use crate::store::{Guarding, NewSay};
-
-/// How many earlier lines the first turn of a session carries for each room at hand.
-const CONTEXT_LINES: u32 = 20;
-/// The longest that such lines are waited for.
-const CONTEXT_WAIT: Duration = Duration::from_secs(10);
 
 /// A Persona's system prompt, with her state as the store has it.
 pub(crate) fn system_prompt(shared: &Shared, persona: &PersonaConfig) -> Result<String, BridgeError> {
@@ -79,9 +72,8 @@ pub(crate) async fn surroundings(
     let first = session.last_committed.is_none();
     if first {
         for room in hands {
-            let lines =
-                tokio::time::timeout(CONTEXT_WAIT, context_lines(shared, persona, &room, batch)).await;
-            context.insert(room, lines.unwrap_or_default());
+            let lines = context::lines(shared, &persona.persona, &room, batch).await?;
+            context.insert(room, lines);
         }
     }
     let begins_anew = first && session.generation > 1;
@@ -170,46 +162,6 @@ pub(crate) fn label(room: &Room, persona: &PersonaConfig, lane: &Lane) -> String
         }
     }
     room.id.to_string()
-}
-
-/// What was said before the batch, for context; nothing where the server does not answer.
-async fn context_lines(
-    shared: &Shared,
-    persona: &PersonaConfig,
-    room: &OwnedRoomId,
-    batch: &Batch,
-) -> Vec<ContextLine> {
-    let identity = shared.identity(&persona.persona.user);
-    let fed: BTreeSet<&OwnedEventId> = batch.deliveries.iter().map(|d| &d.event).collect();
-    let limit = CONTEXT_LINES + u32::try_from(fed.len().min(60)).unwrap_or(60);
-    // From the mail backwards, not from the newest: whatever was said since, the lines are the same.
-    let Some(first) = batch.deliveries.iter().find(|delivery| delivery.room == *room) else {
-        return Vec::new();
-    };
-    let from = unlimited(shared, || shared.client.after(&identity, room, &first.event)).await;
-    let Ok(Some(from)) = from else { return Vec::new() };
-    let page = unlimited(shared, || shared.client.older(&identity, room, &from, limit)).await;
-    let Ok(page) = page else { return Vec::new() };
-    let (mut events, _) = super::receive::read_page(&page.events);
-    events.reverse();
-    let directory = shared.directory();
-    let names = directory.room(room).map(|room| &room.members);
-    let before = events.into_iter().take_while(|event| !fed.contains(&event.id));
-    let lines = before.filter(|event| !is_command(&directory, event)).filter_map(|event| {
-        let Content::Message(message) = event.content else { return None };
-        if message.edits.is_some() || !may_be_context(&directory, &event.sender) {
-            return None;
-        }
-        let sender_name = names.and_then(|names| names.get(&event.sender).cloned().flatten());
-        let (event, sender, said) = (event.id, event.sender, event.at);
-        Some(ContextLine { event, sender, sender_name, text: message.text, said })
-    });
-    let lines: Vec<ContextLine> = lines.collect();
-    lines[lines.len().saturating_sub(CONTEXT_LINES as usize)..].to_vec()
-}
-
-fn may_be_context(directory: &super::directory::Directory, sender: &ruma::UserId) -> bool {
-    directory.is_ours(sender) || directory.permissions.level(sender) >= crate::conversation::Level::Chat
 }
 
 /// What a reply comes to.

@@ -2,26 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use ruma::{OwnedEventId, OwnedRoomId, OwnedUserId};
+use ruma::{OwnedEventId, OwnedRoomId};
 
 use super::BridgeError;
-use super::barred;
 use super::commands;
 use super::directory::Directory;
 use super::encryption;
+use super::hearing;
 use super::shared::{InviteWork, Poke, Shared};
 use super::steering;
 use super::upgrade;
-use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
+use crate::conversation::about_me;
 use crate::conversation::invite::{self, Decision};
-use crate::conversation::{
-    Content, Delivery, Described, Event, Lane, Level, Member, Membership, Message, PersonaId, Room,
-};
-use crate::conversation::{about_me, command};
-use crate::store::{Arrival, Effect, Reacted, SeatRow, StartLine};
+use crate::conversation::{Content, Described, Event, Level, Member, Membership, PersonaId};
+use crate::store::{Arrival, Effect, SeatRow, StartLine};
 
 /// Why what is no message is not heard, as a counter's label.
-const OTHER_TYPE: &str = "of another type";
+pub(crate) const OTHER_TYPE: &str = "of another type";
 
 /// How events came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +122,7 @@ fn translate_one(
         Content::Member(member) => member_changed(shared, event, member, path, effects),
         Content::Encryption => Ok(encrypted(shared, event)),
         Content::Message(_) | Content::Redaction { .. } | Content::Reaction { .. } => {
-            said(shared, event, path, effects)
+            hearing::said(shared, event, path, effects)
         }
         Content::Tombstone(to) => {
             let mut out = echo(shared, event);
@@ -151,125 +148,10 @@ fn question(directory: &Directory, event: &Event, path: Path) -> Option<Effect> 
     commands::asked(directory, event, path).or_else(about_them).map(Effect::Ask)
 }
 
-/// Whether a message is for the bridge, whoever says it: it is never mail.
-pub(crate) fn is_command(directory: &Directory, event: &Event) -> bool {
-    let Content::Message(message) = &event.content else { return false };
-    command::prefixed(message).is_some() && !directory.is_ours(&event.sender)
-}
-
-fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {
+/// The echo of what one of us sent.
+pub(crate) fn echo(shared: &Shared, event: &Event) -> Vec<Effect> {
     let ours = shared.directory().is_ours(&event.sender);
     event.request.iter().filter(|_| ours).map(|request| Effect::Echo(request.clone())).collect()
-}
-
-fn said(
-    shared: &Shared,
-    event: &Event,
-    path: Path,
-    effects: &mut Effects,
-) -> Result<Vec<Effect>, BridgeError> {
-    let mut out = echo(shared, event);
-    if let Some(steer) = steering::steer(shared, event, path) {
-        effects.woken.steered.insert(event.room.clone());
-        out.push(steering::effect(shared, event, steer)?);
-        return Ok(out);
-    }
-    if is_command(&shared.directory(), event) {
-        return Ok(out);
-    }
-    let answers = answered_user(shared, event)?;
-    let asked = asked_in_thread(shared, event)?;
-    let is_to_us = reacts_to_us(shared, event)?;
-    let mut directory = shared.directory();
-    let Some(room) = directory.room(&event.room) else { return Ok(out) };
-    let known = Known {
-        personas: &directory.personas,
-        permissions: &directory.permissions,
-        bots: &directory.bots,
-        max_hops: shared.config.among.max_hops,
-        bot: &directory.bot,
-        answers: answers.as_deref(),
-        asked: &asked,
-        now: shared.clock.now(),
-        late: path == Path::ReadBack,
-    };
-    // What is read back is hers from her start line on; what is pushed is newer than that.
-    let is_hers = |persona: &PersonaId| path != Path::ReadBack || directory.has_passed(persona, &event.room);
-    let asks = asks(event, room, known);
-    match hear(event, room, known) {
-        Hearing::Mail(mut mail) => {
-            mail.retain(|(persona, _)| is_hers(persona));
-            effects.woken.hearers.extend(woken(&mail, room));
-            out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
-        }
-        Hearing::Edit(of, mut mail) => {
-            mail.retain(|(persona, _)| is_hers(persona));
-            effects.woken.hearers.extend(woken(&mail, room));
-            out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
-        }
-        Hearing::Redaction(redacts, notice) => {
-            effects.woken.hearers.extend(room.seats.keys().cloned());
-            out.push(Effect::Redact { redacts, notice });
-        }
-        Hearing::Reaction(mut seats) => {
-            seats.retain(|(persona, _)| is_hers(persona));
-            let counts = !is_to_us && !directory.is_ours(&event.sender);
-            shared.tally.unheard(OTHER_TYPE, u64::from(counts));
-            out.extend(reacted(event, seats).map(Effect::React));
-        }
-        Hearing::Nothing(why) => {
-            tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
-            shared.tally.unheard(why, u64::from(why != OWN));
-            out.extend(barred::courtesy(shared, &directory, event, is_hers));
-        }
-    }
-    if let Some((root, personas)) = asks {
-        directory.threads().ask(root.clone(), personas.clone());
-        out.push(Effect::Asks(root, personas));
-    }
-    Ok(out)
-}
-
-/// Whether an event is a reaction to what one of us said, as far as that is known yet.
-fn reacts_to_us(shared: &Shared, event: &Event) -> Result<bool, BridgeError> {
-    let Content::Reaction { to, .. } = &event.content else { return Ok(false) };
-    Ok(shared.store.sent_by(to)?.is_some())
-}
-
-/// A reaction for those who sit in its room.
-fn reacted(event: &Event, seats: Vec<(PersonaId, Lane)>) -> Option<Reacted> {
-    let Content::Reaction { to, key } = &event.content else { return None };
-    Some(Reacted { room: event.room.clone(), to: to.clone(), key: key.clone(), seats })
-}
-
-/// Whose loops are to look: the hearers', and all of the room where a person's word may let others go on who were held there.
-fn woken(mail: &[(PersonaId, Delivery)], room: &Room) -> BTreeSet<PersonaId> {
-    let hearers = mail.iter().map(|(persona, _)| persona.clone());
-    let lifts = mail.iter().any(|(_, delivery)| delivery.addressed && delivery.hops.is_none());
-    let others = room.seats.keys().filter(|_| lifts).cloned();
-    hearers.chain(others).collect()
-}
-
-/// Who said what a message answers, where it is known: one of us, or somebody whom a Persona heard.
-fn answered_user(shared: &Shared, event: &Event) -> Result<Option<OwnedUserId>, BridgeError> {
-    let Content::Message(Message { reply_to: Some(reply_to), .. }) = &event.content else { return Ok(None) };
-    if let Some(sender) = shared.store.sent_by(reply_to)? {
-        return Ok(Some(sender));
-    }
-    Ok(shared.store.said_by(reply_to)?)
-}
-
-/// Whom the thread of a message asked last.
-fn asked_in_thread(shared: &Shared, event: &Event) -> Result<BTreeSet<PersonaId>, BridgeError> {
-    let Content::Message(Message { thread: Some(root), .. }) = &event.content else {
-        return Ok(BTreeSet::new());
-    };
-    // Not in the match itself, which would hold the directory while the store is read.
-    let lately = shared.directory().threads().asked(root);
-    match lately {
-        Some(asked) => Ok(asked),
-        None => Ok(shared.store.asked(root)?),
-    }
 }
 
 fn member_changed(

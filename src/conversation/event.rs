@@ -94,6 +94,14 @@ pub struct Message {
     pub mentions_room: bool,
 }
 
+impl Message {
+    /// The words of an edit take the place of these; what it answers, and the thread it stands in, stay.
+    pub fn reword(&mut self, edit: Self) {
+        let Self { kind, text, mentions, mentions_room, thread: _, reply_to: _, edits: _ } = edit;
+        (self.kind, self.text, self.mentions, self.mentions_room) = (kind, text, mentions, mentions_room);
+    }
+}
+
 /// The kinds of message that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {

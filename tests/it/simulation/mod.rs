@@ -11,6 +11,7 @@ mod cold;
 mod commands;
 mod crash;
 mod crowd;
+mod earlier;
 mod encryption;
 mod flushes;
 mod full;

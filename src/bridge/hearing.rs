@@ -1,0 +1,157 @@
+//! Who hears what is said, and what it does to the store.
+
+use std::collections::BTreeSet;
+
+use ruma::OwnedUserId;
+
+use super::BridgeError;
+use super::barred;
+use super::directory::Directory;
+use super::shared::Shared;
+use super::steering;
+use super::translate::{Effects, OTHER_TYPE, Path, echo};
+use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
+use crate::conversation::command;
+use crate::conversation::{Content, Delivery, Event, Lane, Message, PersonaId, Room};
+use crate::store::{Effect, Reacted};
+
+/// Whether a message is for the bridge, a word of an admin or a command, whoever says that: it is never mail.
+pub(crate) fn is_for_bridge(shared: &Shared, event: &Event) -> bool {
+    steering::steer(shared, event, Path::Transaction).is_some() || is_command(shared, event)
+}
+
+fn is_command(shared: &Shared, event: &Event) -> bool {
+    let Content::Message(message) = &event.content else { return false };
+    command::prefixed(message).is_some() && !shared.directory().is_ours(&event.sender)
+}
+
+/// What is known beside an event: whom it answers, and whom its thread asked.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The sender of what it answers.
+    pub(crate) answers: Option<OwnedUserId>,
+    /// Whom the thread that it stands in asked last.
+    pub(crate) asked: BTreeSet<PersonaId>,
+}
+
+impl Beside {
+    /// What is known by now.
+    pub(crate) fn of(shared: &Shared, event: &Event) -> Result<Self, BridgeError> {
+        Ok(Self { answers: answered_user(shared, event)?, asked: asked_in_thread(shared, event)? })
+    }
+
+    /// With what is always known.
+    pub(crate) fn known<'a>(&'a self, shared: &Shared, directory: &'a Directory, path: Path) -> Known<'a> {
+        Known {
+            personas: &directory.personas,
+            permissions: &directory.permissions,
+            bots: &directory.bots,
+            max_hops: shared.config.among.max_hops,
+            bot: &directory.bot,
+            answers: self.answers.as_deref(),
+            asked: &self.asked,
+            now: shared.clock.now(),
+            late: path == Path::ReadBack,
+        }
+    }
+}
+
+/// What a message, a redaction or a reaction does.
+pub(crate) fn said(
+    shared: &Shared,
+    event: &Event,
+    path: Path,
+    effects: &mut Effects,
+) -> Result<Vec<Effect>, BridgeError> {
+    let mut out = echo(shared, event);
+    if let Some(steer) = steering::steer(shared, event, path) {
+        effects.woken.steered.insert(event.room.clone());
+        out.push(steering::effect(shared, event, steer)?);
+        return Ok(out);
+    }
+    if is_command(shared, event) {
+        return Ok(out);
+    }
+    let beside = Beside::of(shared, event)?;
+    let is_to_us = reacts_to_us(shared, event)?;
+    let mut directory = shared.directory();
+    let Some(room) = directory.room(&event.room) else { return Ok(out) };
+    let known = beside.known(shared, &directory, path);
+    // What is read back is hers from her start line on; what is pushed is newer than that.
+    let is_hers = |persona: &PersonaId| path != Path::ReadBack || directory.has_passed(persona, &event.room);
+    let asks = asks(event, room, known);
+    match hear(event, room, known) {
+        Hearing::Mail(mut mail) => {
+            mail.retain(|(persona, _)| is_hers(persona));
+            effects.woken.hearers.extend(woken(&mail, room));
+            out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
+        }
+        Hearing::Edit(of, mut mail) => {
+            mail.retain(|(persona, _)| is_hers(persona));
+            effects.woken.hearers.extend(woken(&mail, room));
+            out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
+        }
+        Hearing::Redaction(redacts, notice) => {
+            effects.woken.hearers.extend(room.seats.keys().cloned());
+            out.push(Effect::Redact { redacts, notice });
+        }
+        Hearing::Reaction(mut seats) => {
+            seats.retain(|(persona, _)| is_hers(persona));
+            let counts = !is_to_us && !directory.is_ours(&event.sender);
+            shared.tally.unheard(OTHER_TYPE, u64::from(counts));
+            out.extend(reacted(event, seats).map(Effect::React));
+        }
+        Hearing::Nothing(why) => {
+            tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
+            shared.tally.unheard(why, u64::from(why != OWN));
+            out.extend(barred::courtesy(shared, &directory, event, is_hers));
+        }
+    }
+    if let Some((root, personas)) = asks {
+        directory.threads().ask(root.clone(), personas.clone());
+        out.push(Effect::Asks(root, personas));
+    }
+    Ok(out)
+}
+
+/// Whether an event is a reaction to what one of us said, as far as that is known yet.
+fn reacts_to_us(shared: &Shared, event: &Event) -> Result<bool, BridgeError> {
+    let Content::Reaction { to, .. } = &event.content else { return Ok(false) };
+    Ok(shared.store.sent_by(to)?.is_some())
+}
+
+/// A reaction for those who sit in its room.
+fn reacted(event: &Event, seats: Vec<(PersonaId, Lane)>) -> Option<Reacted> {
+    let Content::Reaction { to, key } = &event.content else { return None };
+    Some(Reacted { room: event.room.clone(), to: to.clone(), key: key.clone(), seats })
+}
+
+/// Whose loops are to look: the hearers', and all of the room where a person's word may let others go on who were held there.
+fn woken(mail: &[(PersonaId, Delivery)], room: &Room) -> BTreeSet<PersonaId> {
+    let hearers = mail.iter().map(|(persona, _)| persona.clone());
+    let lifts = mail.iter().any(|(_, delivery)| delivery.addressed && delivery.hops.is_none());
+    let others = room.seats.keys().filter(|_| lifts).cloned();
+    hearers.chain(others).collect()
+}
+
+/// Who said what a message answers, where it is known: one of us, or somebody whom a Persona heard.
+fn answered_user(shared: &Shared, event: &Event) -> Result<Option<OwnedUserId>, BridgeError> {
+    let Content::Message(Message { reply_to: Some(reply_to), .. }) = &event.content else { return Ok(None) };
+    if let Some(sender) = shared.store.sent_by(reply_to)? {
+        return Ok(Some(sender));
+    }
+    Ok(shared.store.said_by(reply_to)?)
+}
+
+/// Whom the thread of a message asked last.
+fn asked_in_thread(shared: &Shared, event: &Event) -> Result<BTreeSet<PersonaId>, BridgeError> {
+    let Content::Message(Message { thread: Some(root), .. }) = &event.content else {
+        return Ok(BTreeSet::new());
+    };
+    // Not in the match itself, which would hold the directory while the store is read.
+    let lately = shared.directory().threads().asked(root);
+    match lately {
+        Some(asked) => Ok(asked),
+        None => Ok(shared.store.asked(root)?),
+    }
+}
