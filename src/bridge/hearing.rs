@@ -1,5 +1,6 @@
 //! Who hears what is said, and what it does to the store.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use ruma::OwnedUserId;
@@ -10,10 +11,10 @@ use super::directory::Directory;
 use super::shared::Shared;
 use super::steering;
 use super::translate::{Effects, OTHER_TYPE, Path, echo};
-use crate::conversation::address::{Hearing, Known, OWN, asks, hear};
+use crate::conversation::address::{Hearing, Known, OWN, UNADDRESSED, asks, hear, root};
 use crate::conversation::command;
 use crate::conversation::{Content, Delivery, Event, Lane, Message, PersonaId, Room};
-use crate::store::{Effect, Reacted};
+use crate::store::{Effect, Place, Reacted};
 
 /// Whether a message is for the bridge, a word of an admin or a command, whoever says that: it is never mail.
 pub(crate) fn is_for_bridge(shared: &Shared, event: &Event) -> bool {
@@ -72,6 +73,7 @@ pub(crate) fn said(
     if is_command(shared, event) {
         return Ok(out);
     }
+    let event = &*placed(shared, event)?;
     let beside = Beside::of(shared, event)?;
     let is_to_us = reacts_to_us(shared, event)?;
     let mut directory = shared.directory();
@@ -86,10 +88,12 @@ pub(crate) fn said(
             effects.woken.hearers.extend(woken(&mail, room));
             out.extend(mail.into_iter().map(|(persona, delivery)| Effect::Deliver(persona, delivery)));
         }
-        Hearing::Edit(of, mut mail) => {
+        Hearing::Edit(of, mut mail, mut anew) => {
             mail.retain(|(persona, _)| is_hers(persona));
+            anew.retain(|(persona, _)| is_hers(persona));
             effects.woken.hearers.extend(woken(&mail, room));
             out.extend(mail.into_iter().map(|(persona, d)| Effect::DeliverEdit(persona, of.clone(), d)));
+            out.extend(anew.into_iter().map(|(persona, d)| Effect::Reworded(persona, d)));
         }
         Hearing::Redaction(redacts, notice) => {
             effects.woken.hearers.extend(room.seats.keys().cloned());
@@ -104,14 +108,34 @@ pub(crate) fn said(
         Hearing::Nothing(why) => {
             tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
             shared.tally.unheard(why, u64::from(why != OWN));
+            out.extend(
+                (why == UNADDRESSED).then(|| Effect::Passed(event.room.clone(), event.sender.clone())),
+            );
             out.extend(barred::courtesy(shared, &directory, event, is_hers));
         }
     }
     if let Some((root, personas)) = asks {
-        directory.threads().ask(root.clone(), personas.clone());
+        directory.threads().asked.put(root.clone(), personas.clone());
         out.push(Effect::Asks(root, personas));
     }
     Ok(out)
+}
+
+/// An edit with the place of what it edits, whose thread and answer it does not say again; what is said anew takes its place.
+fn placed<'a>(shared: &Shared, event: &'a Event) -> Result<Cow<'a, Event>, BridgeError> {
+    let Content::Message(message) = &event.content else { return Ok(Cow::Borrowed(event)) };
+    let Some(of) = &message.edits else {
+        let place = Place { thread: message.thread.clone(), reply_to: message.reply_to.clone() };
+        shared.directory().threads().places.put(event.id.clone(), place);
+        return Ok(Cow::Borrowed(event));
+    };
+    let lately = shared.directory().threads().places.of(of);
+    let Place { thread, reply_to } = match lately {
+        Some(place) => place,
+        None => shared.store.place_of(of)?,
+    };
+    let content = Content::Message(Message { thread, reply_to, ..message.clone() });
+    Ok(Cow::Owned(Event { content, ..event.clone() }))
 }
 
 /// Whether an event is a reaction to what one of us said, as far as that is known yet.
@@ -143,15 +167,18 @@ fn answered_user(shared: &Shared, event: &Event) -> Result<Option<OwnedUserId>, 
     Ok(shared.store.said_by(reply_to)?)
 }
 
-/// Whom the thread of a message asked last.
+/// Whom the thread of a message asked last: before it has turned to anybody, the Persona who said what it stands on.
 fn asked_in_thread(shared: &Shared, event: &Event) -> Result<BTreeSet<PersonaId>, BridgeError> {
-    let Content::Message(Message { thread: Some(root), .. }) = &event.content else {
+    let Content::Message(message) = &event.content else { return Ok(BTreeSet::new()) };
+    if message.thread.is_none() && message.edits.is_none() {
         return Ok(BTreeSet::new());
-    };
-    // Not in the match itself, which would hold the directory while the store is read.
-    let lately = shared.directory().threads().asked(root);
-    match lately {
-        Some(asked) => Ok(asked),
-        None => Ok(shared.store.asked(root)?),
     }
+    let root = root(event, message);
+    // Not in the match itself, which would hold the directory while the store is read.
+    let lately = shared.directory().threads().asked.of(root);
+    if let Some(asked) = lately.map_or_else(|| shared.store.asked(root), |asked| Ok(Some(asked)))? {
+        return Ok(asked);
+    }
+    let Some(sender) = shared.store.sent_by(root)? else { return Ok(BTreeSet::new()) };
+    Ok(shared.directory().persona(&sender).map(|persona| persona.id.clone()).into_iter().collect())
 }

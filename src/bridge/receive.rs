@@ -161,10 +161,11 @@ async fn accept(
 }
 
 fn has_mail(arrival: &store::Arrival) -> bool {
+    use store::Effect;
     arrival
         .effects
         .iter()
-        .any(|effect| matches!(effect, store::Effect::Deliver(..) | store::Effect::DeliverEdit(..)))
+        .any(|effect| matches!(effect, Effect::Deliver(..) | Effect::DeliverEdit(..) | Effect::Reworded(..)))
 }
 
 /// Wakes who may have something to do now. The hearers come last: the task woken last runs next on this thread.

@@ -1,37 +1,53 @@
-//! Whom threads asked last, as far as it was heard so lately that the store may not tell it yet.
+//! What was heard so lately that the store may not tell it yet: whom threads asked last, and where messages stand.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ruma::OwnedEventId;
 
 use crate::conversation::PersonaId;
+use crate::store::Place;
 
 /// How many are kept: far more than are ever on their way into the store.
 const KEPT: usize = 2_000;
 
-/// The newest that was heard of whom threads ask.
+/// The newest that was heard of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    asked: BTreeMap<OwnedEventId, BTreeSet<PersonaId>>,
+    /// Whom the thread with that root asked last.
+    pub(crate) asked: Lately<BTreeSet<PersonaId>>,
+    /// Where a message stands.
+    pub(crate) places: Lately<Place>,
+}
+
+/// What was heard lately of events.
+#[derive(Debug)]
+pub(crate) struct Lately<T> {
+    known: BTreeMap<OwnedEventId, T>,
     order: VecDeque<OwnedEventId>,
 }
 
-impl Threads {
-    /// Whom the thread with that root asked last, if that was heard lately.
-    pub(crate) fn asked(&self, root: &OwnedEventId) -> Option<BTreeSet<PersonaId>> {
-        self.asked.get(root).cloned()
+impl<T> Default for Lately<T> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T: Clone> Lately<T> {
+    /// What was heard, if it was lately.
+    pub(crate) fn of(&self, event: &OwnedEventId) -> Option<T> {
+        self.known.get(event).cloned()
     }
 
-    /// The thread asks these from now on.
-    pub(crate) fn ask(&mut self, root: OwnedEventId, personas: BTreeSet<PersonaId>) {
-        if self.asked.insert(root.clone(), personas).is_some() {
-            self.order.retain(|known| *known != root);
+    /// It is so from now on.
+    pub(crate) fn put(&mut self, event: OwnedEventId, is: T) {
+        if self.known.insert(event.clone(), is).is_some() {
+            self.order.retain(|known| *known != event);
         }
-        self.order.push_back(root);
+        self.order.push_back(event);
         if self.order.len() > KEPT
             && let Some(oldest) = self.order.pop_front()
         {
-            self.asked.remove(&oldest);
+            self.known.remove(&oldest);
         }
     }
 }
@@ -45,17 +61,16 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_kept_also_where_one_is_asked_again_and_again() {
-        let mut threads = Threads::default();
-        let of = |name: &str| BTreeSet::from([PersonaId(name.to_owned())]);
-        threads.ask(root(0), of("eir"));
+    fn the_newest_are_kept_also_where_one_is_put_again_and_again() {
+        let mut lately = Lately::default();
+        lately.put(root(0), "eir");
         for number in 1..2 * KEPT {
-            threads.ask(root(number), of("eir"));
-            threads.ask(root(0), of("brage"));
+            lately.put(root(number), "eir");
+            lately.put(root(0), "brage");
         }
-        assert_eq!(threads.asked(&root(0)), Some(of("brage")));
-        assert_eq!(threads.asked(&root(2 * KEPT - 1)), Some(of("eir")));
-        assert_eq!(threads.asked(&root(1)), None);
-        assert_eq!(threads.order.len(), KEPT);
+        assert_eq!(lately.of(&root(0)), Some("brage"));
+        assert_eq!(lately.of(&root(2 * KEPT - 1)), Some("eir"));
+        assert_eq!(lately.of(&root(1)), None);
+        assert_eq!(lately.order.len(), KEPT);
     }
 }

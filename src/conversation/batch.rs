@@ -118,7 +118,7 @@ impl Batch {
             match of {
                 Some(edited) => {
                     edited.text = delivery.text;
-                    edited.addressed |= delivery.addressed;
+                    edited.addressed = delivery.addressed;
                     edited.wakes |= delivery.wakes;
                 }
                 None => deliveries.push(delivery),

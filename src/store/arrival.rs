@@ -44,6 +44,12 @@ pub enum Effect {
     },
     /// Mail for those who heard `edits`: like [`Effect::Deliver`] but dropped where the Persona never heard that event.
     DeliverEdit(PersonaId, OwnedEventId, Delivery),
+    /// A message as an edit words it, said by the edit's sender in the edit's room. To who has not been fed it yet it is
+    /// addressed from now on as this is; for who has not heard it, it becomes mail where it is addressed to her. It is dropped
+    /// where nobody heard the message and it was not [`Effect::Passed`].
+    Reworded(PersonaId, Delivery),
+    /// A message came in that nobody heard, since it was addressed to nobody: where, and of whom.
+    Passed(OwnedRoomId, OwnedUserId),
     /// A member's state; an older `at` than the recorded one changes nothing.
     Member {
         /// The room.

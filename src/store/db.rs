@@ -16,10 +16,10 @@ use super::open::Shared;
 use super::table::Table;
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, Mark, Opening, Remembering, Result, Size,
+    Arrival, Books, Commit, Config, Counts, Heard, HeldRow, Mark, Opening, Place, Remembering, Result, Size,
     Standing, StoreError, Unreadable, Waiting,
 };
-use super::{compact, group, inbox, memories, record, redact, sessions, told, turns};
+use super::{compact, edits, group, inbox, memories, record, redact, sessions, told, turns};
 use crate::conversation::notices::Told;
 use crate::conversation::{Delivery, Lane, MemoryNumber, Millis, PersonaId, TurnId};
 use crate::persona::memory::{MOST, surplus};
@@ -154,9 +154,14 @@ impl Store {
     pub fn said_by(&self, event: &OwnedEventId) -> Result<Option<OwnedUserId>> {
         self.read(|view| inbox::said_by(view, event))
     }
-    /// Whom the thread with that root asked last.
-    pub fn asked(&self, root: &OwnedEventId) -> Result<BTreeSet<PersonaId>> {
-        self.read(|view| Ok(inbox::event(view, root)?.asked.into_iter().map(PersonaId).collect()))
+    /// The thread that a message which some Persona heard stands in, and what it answers, as far as that is kept.
+    pub fn place_of(&self, event: &OwnedEventId) -> Result<Place> {
+        self.read(|view| edits::place(view, event))
+    }
+    /// Whom the thread with that root asked last; none where it has turned to nobody yet.
+    pub fn asked(&self, root: &OwnedEventId) -> Result<Option<BTreeSet<PersonaId>>> {
+        let of = |names: BTreeSet<String>| names.into_iter().map(PersonaId).collect();
+        self.read(|view| Ok(inbox::event(view, root)?.asked.map(of)))
     }
     /// The open turn and session of a Persona.
     pub fn standing(&self, persona: &PersonaId) -> Result<Standing> {

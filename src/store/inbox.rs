@@ -13,8 +13,8 @@ use super::record::{self, EventForm, HeardForm, HeldForm, MailForm, OursForm, Qu
 use super::table::{Table, key};
 use super::tx::{Read, Tx};
 use super::{
-    Arrival, Effect, Mark, Result, Unreadable, brake, guard, index, memories, outbox, reactions, redact,
-    rooms,
+    Arrival, Effect, Mark, Result, Unreadable, brake, edits, guard, index, memories, outbox, reactions,
+    redact, rooms,
 };
 use crate::conversation::{Delivery, Millis, PersonaId};
 
@@ -68,11 +68,13 @@ fn arrive(tx: &mut Tx<'_>, arrival: Arrival, now: Millis) -> Result<bool> {
             Effect::Deliver(persona, delivery) if delivery.event == id => {
                 number(tx, &mut known, &persona, delivery)?;
             }
-            Effect::Asks(root, personas) if root == id => known.asked = names(personas),
+            Effect::Passed(room, sender) => known.passed = Some((room, sender)),
+            Effect::Asks(root, personas) if root == id => known.asked = Some(names(personas)),
             effect @ (Effect::Deliver(..)
             | Effect::Asks(..)
             | Effect::Redact { .. }
             | Effect::DeliverEdit(..)
+            | Effect::Reworded(..)
             | Effect::Member { .. }
             | Effect::Described { .. }
             | Effect::Upgraded { .. }
@@ -104,7 +106,10 @@ fn take_effect(tx: &mut Tx<'_>, event: &OwnedEventId, effect: Effect, now: Milli
         Effect::Deliver(persona, delivery) => deliver(tx, &persona, delivery),
         Effect::Asks(root, personas) => asks(tx, &root, personas),
         Effect::Redact { redacts, notice } => redact::redact(tx, &redacts, &notice, now),
-        Effect::DeliverEdit(persona, edits, delivery) => deliver_edit(tx, &persona, &edits, delivery),
+        Effect::DeliverEdit(persona, edits, delivery) => edits::deliver(tx, &persona, &edits, delivery),
+        Effect::Reworded(persona, delivery) => edits::reword(tx, event, &persona, delivery),
+        // It is written with the row of the event itself.
+        Effect::Passed(..) => Ok(()),
         Effect::Member { room, user, name, joined, at } => rooms::member(tx, &room, &user, name, joined, at),
         Effect::Described { room, is, at } => rooms::describe(tx, &room, is, Some(at)),
         Effect::Upgraded { room, to } => rooms::succeed(tx, &room, Some(to)),
@@ -125,7 +130,7 @@ fn asks(tx: &mut Tx<'_>, root: &OwnedEventId, personas: BTreeSet<PersonaId>) -> 
     if known.at.is_none() {
         return Ok(());
     }
-    known.asked = names(personas);
+    known.asked = Some(names(personas));
     tx.put(Table::Events, root.as_bytes(), &known)
 }
 
@@ -144,7 +149,12 @@ pub(super) fn deliver(tx: &mut Tx<'_>, persona: &PersonaId, delivery: Delivery) 
 }
 
 /// Like [`deliver`], with what is known of the event in hand; answers whether that has changed.
-fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery: Delivery) -> Result<bool> {
+pub(super) fn number(
+    tx: &mut Tx<'_>,
+    known: &mut EventForm,
+    persona: &PersonaId,
+    delivery: Delivery,
+) -> Result<bool> {
     if known.heard.contains_key(persona.as_str()) || known.redacted.contains_key(&delivery.room) {
         return Ok(false);
     }
@@ -158,22 +168,6 @@ fn number(tx: &mut Tx<'_>, known: &mut EventForm, persona: &PersonaId, delivery:
     mail.text = put_words(tx, "m", &place, text)?;
     tx.put_mail(&place, &mail)?;
     Ok(true)
-}
-
-/// Like [`deliver`], where she heard the message that is edited: in this room, of this sender, and not taken back.
-fn deliver_edit(tx: &mut Tx<'_>, persona: &PersonaId, edits: &OwnedEventId, mail: Delivery) -> Result<()> {
-    let mut edited = event(tx, edits)?;
-    let Some(seq) = edited.heard.get(persona.as_str()) else { return Ok(()) };
-    let Some(label) = label(tx, persona, *seq)? else { return Ok(()) };
-    let fits = label.room == mail.room && label.sender == mail.sender;
-    if !fits || edited.redacted.contains_key(&mail.room) {
-        return Ok(());
-    }
-    if !edited.edits.contains(&mail.event) {
-        edited.edits.push(mail.event.clone());
-        tx.put(Table::Events, edits.as_bytes(), &edited)?;
-    }
-    deliver(tx, persona, mail)
 }
 
 /// The key of a Persona's mail.
@@ -312,7 +306,8 @@ pub(super) fn forget(tx: &mut Tx<'_>, table: Table, keys: &[Vec<u8>], before: Mi
         let Some(mut event) = tx.record::<EventForm>(table, key)? else { continue };
         if event.at.take_if(|at| *at < before.0).is_some() {
             forgotten += 1;
-            event.asked.clear();
+            event.asked = None;
+            event.passed = None;
             event.reacted = None;
         }
         event.redacted.retain(|_, at| *at >= before.0);

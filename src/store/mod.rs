@@ -11,6 +11,7 @@ mod chunk;
 mod commit;
 mod compact;
 mod db;
+mod edits;
 mod error;
 mod flush;
 mod group;
@@ -52,6 +53,7 @@ use crate::persona::session::{Entry, Session};
 pub use arrival::{Arrival, Effect, Steered, Unreadable};
 pub use commit::{Commit, Guarding, Mutual, Pace, Remembering, Reminding};
 pub use db::Store;
+pub use edits::Place;
 pub use error::StoreError;
 #[doc(hidden)]
 pub use flush::Durability;

@@ -44,13 +44,17 @@ const LATE: Duration = Duration::from_secs(5 * 60);
 /// Why what a user of ours says is no mail.
 pub const OWN: &str = "own";
 
+/// Why what is addressed to nobody is no mail where nothing else is kept.
+pub const UNADDRESSED: &str = "unaddressed";
+
 /// What an event is to the Personas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hearing {
     /// Mail, one delivery (number 0) for each Persona who hears it.
     Mail(Vec<(PersonaId, Delivery)>),
-    /// An edit: mail for those who heard the event it replaces.
-    Edit(OwnedEventId, Vec<(PersonaId, Delivery)>),
+    /// An edit: mail for those who heard the event it replaces; and that event as it would be heard if it were said now with
+    /// the new words.
+    Edit(OwnedEventId, Vec<(PersonaId, Delivery)>, Vec<(PersonaId, Delivery)>),
     /// A redaction: the notice that becomes mail for those who heard it (lane of its first seat, number 0).
     Redaction(OwnedEventId, Delivery),
     /// A reaction, and who sits where it may be to her words, with the lanes they hear the room in.
@@ -81,10 +85,33 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
     if let Some(why) = unheard(event, room, known) {
         return Hearing::Nothing(why);
     }
+    let mut mail = heard(event, message, room, known);
+    if mail.is_empty() {
+        return Hearing::Nothing(OWN);
+    }
+    let plain = |mail: Vec<(bool, (PersonaId, Delivery))>| mail.into_iter().map(|(_, mail)| mail).collect();
+    if let Some(edited) = &message.edits {
+        let anew = Message { edits: None, ..message.clone() };
+        let said = Event { id: edited.clone(), content: Content::Message(anew.clone()), ..event.clone() };
+        return Hearing::Edit(edited.clone(), plain(mail), plain(heard(&said, &anew, room, known)));
+    }
+    if room.listen == Listen::Addressed {
+        mail.retain(|(is_to_her, _)| *is_to_her);
+    }
+    if mail.is_empty() { Hearing::Nothing(UNADDRESSED) } else { Hearing::Mail(plain(mail)) }
+}
+
+/// A message for each who sits there and did not say it, and whether it is meant for her.
+fn heard(
+    event: &Event,
+    message: &Message,
+    room: &Room,
+    known: Known<'_>,
+) -> Vec<(bool, (PersonaId, Delivery))> {
     let voice = voice(event, message, known);
     let called = called(event, message, room, known);
     let to_nobody = called.is_none();
-    let mut mail: Vec<_> = seated(room, known.personas)
+    seated(room, known.personas)
         .filter(|(persona, _)| persona.user != event.sender)
         .map(|(persona, seat)| {
             let is_asked = to_nobody && message.thread.is_some() && known.asked.contains(&persona.id);
@@ -106,19 +133,7 @@ fn hear_message(event: &Event, message: &Message, room: &Room, known: Known<'_>)
             let hops = voice.hops();
             (is_asked || by_itself, (persona.id.clone(), Delivery { addressed, wakes, hops, ..delivery }))
         })
-        .collect();
-    if mail.is_empty() {
-        return Hearing::Nothing(OWN);
-    }
-    if room.listen == Listen::Addressed && message.edits.is_none() {
-        mail.retain(|(is_to_her, _)| *is_to_her);
-    }
-    let mail: Vec<_> = mail.into_iter().map(|(_, mail)| mail).collect();
-    match &message.edits {
-        _ if mail.is_empty() => Hearing::Nothing("unaddressed"),
-        Some(edited) => Hearing::Edit(edited.clone(), mail),
-        None => Hearing::Mail(mail),
-    }
+        .collect()
 }
 
 /// Why nobody hears a message of a room.
@@ -176,16 +191,22 @@ fn rouses(hops: u32, message: &Message, heed: Heed, known: Known<'_>) -> bool {
 }
 
 /// Whom the thread that a message stands in (or begins) asks after it, with the thread's root, if that changes: those it
-/// addresses, where it addresses or answers anybody, else those who were asked before.
+/// addresses, where it addresses or answers anybody, else those who were asked before. An edit asks only where nobody is asked.
 pub fn asks(event: &Event, room: &Room, known: Known<'_>) -> Option<(OwnedEventId, BTreeSet<PersonaId>)> {
     let Content::Message(message) = &event.content else { return None };
     let is_person = voice(event, message, known) == Voice::Person;
-    if unheard(event, room, known).is_some() || !is_person || message.edits.is_some() {
+    let is_settled = message.edits.is_some() && !known.asked.is_empty();
+    if unheard(event, room, known).is_some() || !is_person || is_settled {
         return None;
     }
     let asked = called(event, message, room, known)?;
-    let root = message.thread.clone().unwrap_or_else(|| event.id.clone());
+    let root = root(event, message).clone();
     (asked != *known.asked).then_some((root, asked))
+}
+
+/// The root of the thread that a message stands in, or that it (or what it edits) begins where somebody goes on in one.
+pub fn root<'a>(event: &'a Event, message: &'a Message) -> &'a OwnedEventId {
+    message.thread.as_ref().or(message.edits.as_ref()).unwrap_or(&event.id)
 }
 
 /// To whom a message turns by itself: the Personas among them, but for those who hear the room as a direct chat; none where

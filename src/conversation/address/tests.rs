@@ -135,7 +135,7 @@ fn summary(hearing: &Hearing) -> String {
     };
     match hearing {
         Hearing::Mail(list) => mail(list),
-        Hearing::Edit(of, list) => format!("edit of {of}: {}", mail(list)),
+        Hearing::Edit(of, list, _) => format!("edit of {of}: {}", mail(list)),
         Hearing::Redaction(of, _) => format!("redaction of {of}"),
         Hearing::Reaction(seats) => {
             let who: Vec<&str> = seats.iter().map(|(persona, _)| persona.as_str()).collect();
@@ -288,7 +288,7 @@ fn what_is_pushed_long_after_it_was_said_is_late_as_what_is_read_back_is() {
 fn check_woken(event: &Event, wakes: Wakes, expect: &str) {
     let mut room = room(&register(), true);
     room.seats.values_mut().for_each(|seat| seat.heed.wakes = wakes);
-    let (Hearing::Mail(mail) | Hearing::Edit(_, mail)) = World::default().hear(event, &room) else {
+    let (Hearing::Mail(mail) | Hearing::Edit(_, mail, _)) = World::default().hear(event, &room) else {
         panic!("not heard")
     };
     let woken =
@@ -420,11 +420,14 @@ fn an_edit_is_mail_addressed_as_its_new_words() {
     let event = event("alice", Content::Message(edit));
     check(&event, &room(&register(), true), "edit of $old:hs.test: eir! rune");
     check(&event, &room(&register(), false), "edit of $old:hs.test: eir rune");
-    let Hearing::Edit(_, mail) = World::default().hear(&event, &room(&register(), true)) else {
+    let Hearing::Edit(_, mail, anew) = World::default().hear(&event, &room(&register(), true)) else {
         panic!("not an edit");
     };
     assert_eq!(mail[0].1.kind, DeliveryKind::Edit(owned_event_id!("$old:hs.test")));
     assert_eq!(mail[0].1.text, "Eir, I meant this");
+    let said =
+        Delivery { event: owned_event_id!("$old:hs.test"), kind: DeliveryKind::Text, ..mail[0].1.clone() };
+    assert_eq!(anew[0].1, said, "for who has not heard the message");
 }
 
 fn redaction(sender: &str) -> Event {

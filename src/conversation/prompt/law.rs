@@ -237,9 +237,12 @@ fn expected(delivery: &Delivery, batch: &Batch, around: &Surroundings) -> ReadMe
     let mut marks = Vec::new();
     marks.extend(delivery.addressed.then(|| "to you".to_owned()));
     marks.extend(delivery.hops.map(|_| "persona".to_owned()));
-    marks.extend(delivery.late.then(|| match delivery.said.0 {
-        0 | 253_402_300_800_000.. => "late".to_owned(),
-        said => format!("late by {} min", delivery.heard.0.saturating_sub(said) / MINUTE),
+    marks.extend(delivery.late.then_some(delivery.said.0).and_then(|said| match said {
+        0 | 253_402_300_800_000.. => Some("late".to_owned()),
+        said => match delivery.heard.0.saturating_sub(said) / MINUTE {
+            0 => None,
+            minutes => Some(format!("late by {minutes} min")),
+        },
     }));
     marks.extend(delivery.reply_to.as_ref().map(|event| format!("reply to {}", called(event))));
     marks.extend(

@@ -64,7 +64,7 @@ fn lateness(delivery: &Delivery) -> Option<String> {
         return Some("late".to_owned());
     }
     let minutes = delivery.heard.since(delivery.said).as_secs() / 60;
-    Some(format!("late by {minutes} min"))
+    (minutes > 0).then(|| format!("late by {minutes} min"))
 }
 
 fn kind(kind: &DeliveryKind, labels: &Labels<'_>) -> Option<String> {

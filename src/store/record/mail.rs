@@ -50,9 +50,12 @@ pub(in crate::store) struct EventForm {
     /// The edits of it that were heard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) edits: Vec<OwnedEventId>,
-    /// Whom the thread that begins at it asked last.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(in crate::store) asked: BTreeSet<String>,
+    /// Whom the thread that begins at it asked last; none where it has turned to nobody yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) asked: Option<BTreeSet<String>>,
+    /// In which room it was said and by whom, if nobody heard it since it was addressed to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) passed: Option<(OwnedRoomId, OwnedUserId)>,
     /// The rooms in which it was taken back, and when; it counts in its own only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::store) redacted: BTreeMap<OwnedRoomId, u64>,
@@ -160,7 +163,8 @@ impl MailForm {
 
     /// The form of a delivery, its words apart.
     pub(in crate::store) fn new(delivery: Delivery) -> (Self, String) {
-        let form = Self {
+        let (addressed, wakes) = (delivery.addressed, delivery.wakes);
+        let mut form = Self {
             lane: LaneForm::from(&delivery.lane),
             room: delivery.room,
             sender: delivery.sender,
@@ -170,8 +174,8 @@ impl MailForm {
             text: None,
             thread: delivery.thread,
             reply_to: delivery.reply_to,
-            addressed: delivery.addressed,
-            wakes: Some(delivery.wakes).filter(|wakes| *wakes != delivery.addressed),
+            addressed,
+            wakes: None,
             hops: delivery.hops,
             again: delivery.again,
             late: delivery.late,
@@ -180,7 +184,13 @@ impl MailForm {
             said: delivery.said.0,
             heard: delivery.heard.0,
         };
+        form.address(addressed, wakes);
         (form, delivery.text)
+    }
+
+    /// Whether it is addressed to her, and whether it wakes her.
+    pub(in crate::store) fn address(&mut self, addressed: bool, wakes: bool) {
+        (self.addressed, self.wakes) = (addressed, Some(wakes).filter(|wakes| *wakes != addressed));
     }
 
     /// The delivery with its number and words.

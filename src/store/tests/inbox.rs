@@ -66,7 +66,7 @@ fn whom_a_thread_asks_is_kept_with_its_root_until_that_is_forgotten() {
     };
     let of = |store: &Store, root: &str| {
         let asked = store.asked(&event(root)).unwrap();
-        asked.into_iter().map(|persona| persona.0).collect::<Vec<_>>()
+        asked.into_iter().flatten().map(|persona| persona.0).collect::<Vec<_>>()
     };
     let begun = vec![Effect::Deliver(eir(), mail("root", "eir?")), asks("root", &["eir"])];
     world.accept(vec![arrival("root", begun), arrival("b", vec![asks("unheard", &["bil"])])]);

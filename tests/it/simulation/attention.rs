@@ -9,14 +9,14 @@ use super::stage::{BRAGE, EIR, Stage, counts, on_both};
 use super::world::World;
 use crate::fake::homeserver::{Flavour, TestUser};
 
-/// Somebody says something in a thread, as clients do.
-fn say_in_thread(user: &TestUser, room: &str, root: &str, words: &str) {
+/// Somebody says something in a thread, as clients do: the event.
+pub(super) fn say_in_thread(user: &TestUser, room: &str, root: &str, words: &str) -> String {
     let relation = json!({
         "rel_type": "m.thread", "event_id": root, "is_falling_back": true,
         "m.in_reply_to": { "event_id": root },
     });
     let content = json!({ "msgtype": "m.text", "body": words, "m.relates_to": relation });
-    user.say_content(room, "m.room.message", content);
+    user.say_content(room, "m.room.message", content)
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod commands;
 mod crash;
 mod crowd;
 mod earlier;
+mod edits;
 mod encryption;
 mod flushes;
 mod full;

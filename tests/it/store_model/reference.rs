@@ -107,7 +107,9 @@ impl Reference {
             Effect::Ask(_)
             | Effect::Asks(..)
             | Effect::Described { .. }
+            | Effect::Passed(..)
             | Effect::React(_)
+            | Effect::Reworded(..)
             | Effect::Steer { .. }
             | Effect::Upgraded { .. } => unreachable!("none is drawn"),
         }
