@@ -2,7 +2,7 @@
 
 use crate::conversation::memory::Confided;
 use crate::conversation::prompt::memory_line;
-use crate::conversation::{Memory, Millis, PersonaId};
+use crate::conversation::{Memory, MemoryNumber, Millis, PersonaId};
 use crate::store::{Store, StoreError};
 
 pub use crate::conversation::command::Memories as Asked;
@@ -18,9 +18,12 @@ pub(crate) async fn carry_out(
             let lines: Vec<String> = all.all().map(|memory| memory_line(memory, Millis(0))).collect();
             if lines.is_empty() { format!("{persona} remembers nothing") } else { lines.join("\n") }
         }),
-        Asked::Show(number) => store.memories(persona, |all| match all.get(*number) {
-            Some(memory) => shown(memory),
-            None => format!("{persona} has no memory {number}"),
+        Asked::Show(numbers) => store.memories(persona, |all| {
+            let one = |number: &MemoryNumber| match all.get(*number) {
+                Some(memory) => shown(memory),
+                None => format!("{persona} has no memory {number}"),
+            };
+            numbers.iter().map(one).collect::<Vec<_>>().join("\n\n")
         }),
         Asked::Forget(numbers) => {
             let gone = store.forget_memories(persona, numbers.clone()).await?;

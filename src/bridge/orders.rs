@@ -149,11 +149,13 @@ impl Order {
                 json!({ "order": RELEASE, "persona": persona.as_str(), "user": user })
             }
             Self::Memory { persona, asked } => {
+                let none = BTreeSet::new();
                 let (order, numbers) = match asked {
-                    Asked::List => (LIST, Vec::new()),
-                    Asked::Show(number) => (SHOW, vec![number.0]),
-                    Asked::Forget(numbers) => (FORGET, numbers.iter().map(|number| number.0).collect()),
+                    Asked::List => (LIST, &none),
+                    Asked::Show(numbers) => (SHOW, numbers),
+                    Asked::Forget(numbers) => (FORGET, numbers),
                 };
+                let numbers: Vec<u64> = numbers.iter().map(|number| number.0).collect();
                 json!({ "order": order, "persona": persona.as_str(), "memories": numbers })
             }
             Self::State { persona, asked } => match asked {
@@ -241,7 +243,7 @@ fn asked(order: &str, numbers: &Value) -> Option<Asked> {
     let numbers: Option<BTreeSet<MemoryNumber>> = numbers.collect();
     match order {
         LIST => Some(Asked::List),
-        SHOW => Some(Asked::Show(numbers?.pop_first()?)),
+        SHOW => numbers.filter(|numbers| !numbers.is_empty()).map(Asked::Show),
         FORGET => Some(Asked::Forget(numbers?)),
         _ => None,
     }
@@ -416,7 +418,7 @@ mod tests {
             Order::Release { of: None },
             Order::Release { of: Some(eir()) },
             of_her_memories(Asked::List),
-            of_her_memories(Asked::Show(MemoryNumber(3))),
+            of_her_memories(Asked::Show([MemoryNumber(3), MemoryNumber(9)].into())),
             of_her_memories(Asked::Forget([MemoryNumber(3), MemoryNumber(9)].into())),
             of_her_state(States::Get),
             of_her_state(States::Put("{}".to_owned())),

@@ -51,22 +51,19 @@ fn label(text: &str) -> Result<MemoryNumber, String> {
 pub(super) async fn memory(asked: Memory, environment: Environment) -> Result<ExitCode, CliError> {
     match asked {
         Memory::List(options) => list(&options, environment).await,
-        Memory::Show(Labelled { options, labels }) => {
-            let config = load(&options.file, environment)?;
-            let persona = whose(&config, options.persona.as_deref())?;
-            let mut shown = Vec::new();
-            for number in labels {
-                shown.push(ask(&config, &persona, Asked::Show(number)).await?);
-            }
-            print(&format!("{}\n", shown.join("\n\n")))
-        }
-        Memory::Forget(Labelled { options, labels }) => {
-            let config = load(&options.file, environment)?;
-            let persona = whose(&config, options.persona.as_deref())?;
-            let numbers: BTreeSet<MemoryNumber> = labels.into_iter().collect();
-            print(&format!("{}\n", ask(&config, &persona, Asked::Forget(numbers)).await?))
-        }
+        Memory::Show(labelled) => labels(labelled, Asked::Show, environment).await,
+        Memory::Forget(labelled) => labels(labelled, Asked::Forget, environment).await,
     }
+}
+
+async fn labels(
+    Labelled { options, labels }: Labelled,
+    asked: fn(BTreeSet<MemoryNumber>) -> Asked,
+    environment: Environment,
+) -> Result<ExitCode, CliError> {
+    let config = load(&options.file, environment)?;
+    let persona = whose(&config, options.persona.as_deref())?;
+    print(&format!("{}\n", ask(&config, &persona, asked(labels.into_iter().collect())).await?))
 }
 
 async fn list(options: &Options, environment: Environment) -> Result<ExitCode, CliError> {

@@ -18,21 +18,21 @@ use super::world::{World, usual};
 use crate::fake::homeserver::{Fault, Flavour};
 
 /// A world in which Alice is an admin and Bob is not.
-fn world(flavour: Flavour) -> World {
+pub(super) fn world(flavour: Flavour) -> World {
     let mut world = World::new(flavour);
     world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
     world
 }
 
 /// Alice says a command in a room: the bot's answer there.
-async fn answer(stage: &Stage, room: &str, command: &str) -> String {
+pub(super) async fn answer(stage: &Stage, room: &str, command: &str) -> String {
     let before = stage.home.bodies(room, BOT).len();
     stage.alice().say(room, command);
     stage.said(room, BOT, before + 1).await.remove(before)
 }
 
 /// The management room of Alice.
-async fn desk(stage: &Stage) -> String {
+pub(super) async fn desk(stage: &Stage) -> String {
     stage.swarm().await;
     stage.dm(&stage.alice(), BOT).await
 }
@@ -193,6 +193,22 @@ fn what_is_nearly_a_command_is_answered_and_not_carried_out() {
         assert!(answer(stage, &swarm, "!persona barke").await.contains("did you mean `brake`?"));
         assert_eq!(stage.stats().await["braked"], json!(null));
         assert_eq!((stage.thoughts("eir"), stage.thoughts("brage")), (0, 0));
+    });
+}
+
+#[test]
+fn what_is_nearly_stop_or_go_is_answered_in_the_room_and_stops_nobody() {
+    on_both(|flavour| {
+        let mut world = world(flavour);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            for (said, meant) in [("stpo", "stop"), ("gp", "go"), ("eir stpo", "eir stop")] {
+                let answer = answer(stage, &swarm, &format!("!persona {said}")).await;
+                assert!(answer.contains(&format!("did you mean `!persona {meant}`?")), "{said}: {answer}");
+                assert_eq!(stage.stats().await["braked"], json!(null));
+            }
+            stage.ask("hello").await;
+        });
     });
 }
 
