@@ -25,6 +25,8 @@ const START: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(crate) struct Heart {
     pace: Mutex<Option<Beats>>,
+    /// Before this no beat falls.
+    from: Millis,
     states: Mutex<BTreeMap<PersonaId, State>>,
     /// Whether a beat that is due waits for somebody.
     waits: AtomicBool,
@@ -33,7 +35,7 @@ pub(crate) struct Heart {
 
 impl Heart {
     /// Reads how it goes on; where that cannot be read, the beat begins anew.
-    pub(crate) fn load(store: &Store) -> Result<Self, StoreError> {
+    pub(crate) fn load(store: &Store, now: Millis) -> Result<Self, StoreError> {
         let pace = match store.beats() {
             Err(error @ StoreError::Corrupt { .. }) => {
                 tracing::error!(%error, "how the beat went on cannot be read: it begins anew");
@@ -41,7 +43,7 @@ impl Heart {
             }
             read => read?,
         };
-        Ok(Self { pace: Mutex::new(pace), ..Self::default() })
+        Ok(Self { pace: Mutex::new(pace), from: now.plus(START), ..Self::default() })
     }
 
     /// The turn that the last beat granted her, until she has begun it.
@@ -85,16 +87,15 @@ impl Heart {
 
 /// Lets beats fall until the service has drained; none once it is told to stop.
 pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
-    let begun = shared.clock.now();
     if shared.heart.pace().is_none() {
-        goes_on(&shared, Beats { last: begun, ..Beats::default() }).await?;
+        goes_on(&shared, Beats { last: shared.clock.now(), ..Beats::default() }).await?;
     }
     loop {
         if shared.soft.is_cancelled() {
             shared.drained.cancelled().await;
             return Ok(());
         }
-        let due = next(&shared)?.max(begun.plus(START));
+        let due = next(&shared)?;
         let until = if due > shared.clock.now() { Some(due) } else { fall(&shared).await? };
         tokio::select! {
             () = shared.soft.cancelled() => {}
@@ -104,13 +105,41 @@ pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     }
 }
 
-/// When the next beat falls, as things are.
+/// What is to be said of the next beat, as things are.
+pub(crate) enum Outlook {
+    /// It falls then at the earliest.
+    Falls(Millis),
+    /// It is due, and who has mail for it has cooled down then.
+    Cools(Millis),
+    /// It is due, and who has mail for it has a turn in hand.
+    Thinks,
+    /// Nobody may be asked.
+    Nobody,
+}
+
+/// What is to be said of the next beat.
+pub(crate) fn outlook(shared: &Shared) -> Result<Outlook, BridgeError> {
+    let (due, now, standings) = (next(shared)?, shared.clock.now(), standings(shared)?);
+    if standings.iter().all(|one| one.state == State::Held) {
+        return Ok(Outlook::Nobody);
+    }
+    if due > now {
+        return Ok(Outlook::Falls(due));
+    }
+    Ok(match shared.config.heart.fall(&standings, now, 0) {
+        Fall::Later(Some(at)) => Outlook::Cools(at),
+        Fall::Later(None) => Outlook::Thinks,
+        Fall::Grant(_) | Fall::Nothing => Outlook::Falls(now),
+    })
+}
+
+/// When the next beat falls at the earliest.
 pub(crate) fn next(shared: &Shared) -> Result<Millis, BridgeError> {
     let mut rhythms = shared.store.rhythms()?;
     rhythms.retain(|persona, _| shared.bells.contains_key(persona));
     let beat = shared.config.heart.beat(rhythms.into_values());
     let now = shared.clock.now();
-    Ok(shared.heart.pace().as_ref().map_or(now, |pace| pace.next(beat, now)))
+    Ok(shared.heart.pace().as_ref().map_or(now, |pace| pace.next(beat, now)).max(shared.heart.from))
 }
 
 /// The beat is due: it falls, unless it waits for somebody; answers when it is to be looked at again.

@@ -311,7 +311,7 @@ async fn pull(
             read => read?,
         },
     };
-    Ok(told(&brake))
+    Ok(braked(brake.told()))
 }
 
 /// Changes whom the brake holds, unless it was pulled after the command was said; answers it as it is then.
@@ -337,8 +337,9 @@ async fn change(
     if is_overtaken.await.unwrap_or_default() { Err(OrderError::Overtaken) } else { Ok(brake) }
 }
 
-fn told(brake: &Brake) -> String {
-    match brake.told() {
+/// Whom the brake holds, as it is told.
+pub(crate) fn braked(told: Option<String>) -> String {
+    match told {
         Some(held) => format!("the brake holds {held}: nothing is asked or said until `brake release`"),
         None => "the brake holds nobody".to_owned(),
     }

@@ -171,10 +171,20 @@ impl Brake {
 
     /// Whom it holds, and who is stopped where, in words; none where nobody is.
     pub fn told(&self) -> Option<String> {
-        let stopped = self
-            .stopped()
-            .map(|(room, whom)| format!("{} in {room}", whom.map_or("everyone", |whom| whom.as_str())));
-        let all: Vec<String> = self.held().into_iter().chain(stopped).collect();
+        self.told_with(|room| room.to_string())
+    }
+
+    /// [`Brake::told`], with rooms that are called so; what reads the same stands there once.
+    pub fn told_with(&self, name: impl Fn(&RoomId) -> String) -> Option<String> {
+        let stopped = self.stopped().map(|(room, whom)| {
+            format!("{} in {}", whom.map_or("everyone", |whom| whom.as_str()), name(room))
+        });
+        let mut all: Vec<String> = self.held().into_iter().collect();
+        for of in stopped {
+            if !all.contains(&of) {
+                all.push(of);
+            }
+        }
         (!all.is_empty()).then(|| all.join(", "))
     }
 }

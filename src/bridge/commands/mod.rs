@@ -153,7 +153,8 @@ async fn carry_out(
         Err(OrderError::Store(error)) => return Err(error.into()),
         Err(refused) => return Ok(refused.to_string()),
     };
-    Ok(match (&order, shared.brake().told()) {
+    Ok(match (&order, show::held(shared, is_alone)) {
+        (Order::Brake { .. }, held) => orders::braked(held),
         (Order::Release { .. }, Some(held)) => format!("{follows}; the brake holds {held}: `brake release`"),
         _ => follows,
     })

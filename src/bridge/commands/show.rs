@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::bridge::heart::Outlook;
 use crate::bridge::shared::Shared;
 use crate::bridge::{BridgeError, PersonaConfig, heart, spend};
 use crate::conversation::prompt::moment;
@@ -40,11 +41,8 @@ pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeEr
             let _ = writeln!(text, "  waiting {count} in {lane}, the oldest for {}{full}", age(now, oldest));
         }
     }
-    let beat = heart::next(shared)?;
-    let _ =
-        writeln!(text, "the next beat falls {}", if beat > now { moment(beat) } else { "now".to_owned() });
-    let held = shared.brake().told();
-    let _ = match held {
+    let _ = writeln!(text, "{}", beat(&heart::outlook(shared)?));
+    let _ = match held(shared, is_alone) {
         Some(held) => writeln!(text, "the brake holds {held}"),
         None => writeln!(text, "the brake holds nobody"),
     };
@@ -52,6 +50,37 @@ pub(super) fn status(shared: &Shared, is_alone: bool) -> Result<String, BridgeEr
         let _ = writeln!(text, "not ready: {reason}");
     }
     Ok(text.trim_end().to_owned())
+}
+
+fn beat(outlook: &Outlook) -> String {
+    match outlook {
+        Outlook::Falls(at) => format!("the next beat falls {} at the earliest", moment(*at)),
+        Outlook::Cools(at) => format!(
+            "the next beat is due and falls {} at the earliest: whoever has mail for it cools down",
+            moment(*at)
+        ),
+        Outlook::Thinks => "the next beat is due and waits: whoever has mail for it thinks".to_owned(),
+        Outlook::Nobody => "no beat grants anybody a turn as things stand: nobody may be asked".to_owned(),
+    }
+}
+
+/// Whom the brake holds, and who is stopped where. Direct chats are named only where nobody else reads along.
+pub(super) fn held(shared: &Shared, is_alone: bool) -> Option<String> {
+    let brake = shared.brake().clone();
+    if is_alone {
+        return brake.told();
+    }
+    let directory = shared.directory();
+    brake.told_with(|id| {
+        let mut seats = directory.room(id).into_iter().flat_map(|room| room.seats.values()).peekable();
+        if seats.peek().is_none() {
+            "a room that is left".to_owned()
+        } else if seats.any(|seat| matches!(seat.lane, Lane::Direct(_))) {
+            "a direct chat".to_owned()
+        } else {
+            id.to_string()
+        }
+    })
 }
 
 fn state(shared: &Shared, id: &PersonaId, open: Option<&OpenTurn>) -> Result<String, BridgeError> {

@@ -99,17 +99,15 @@ impl Bars {
 }
 
 fn by_people(heed: Heed, lane: &Lane) -> String {
-    if matches!(lane, Lane::Direct(_)) {
-        return "people wake her with all they say".to_owned();
-    }
     let name = if heed.names_address { ", or by her name" } else { "" };
     let room = if heed.room_mention { ", or by @room" } else { "" };
     match heed.wakes {
+        Wakes::Nobody => "nobody wakes her by what is said, but an admin who names her".to_owned(),
+        _ if matches!(lane, Lane::Direct(_)) => "people wake her with all they say".to_owned(),
         Wakes::Addressed => {
             format!("people wake her by a mention, a reply or a thread that asked her{name}{room}")
         }
         Wakes::Anyone => format!("people wake her with all that is not said to somebody else{name}{room}"),
-        Wakes::Nobody => "nobody wakes her by what is said".to_owned(),
     }
 }
 

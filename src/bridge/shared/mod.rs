@@ -162,7 +162,7 @@ impl Shared {
             directory: Mutex::new(Directory::load(&config, &store)?),
             readiness,
             slots: Slots::new(config.places),
-            heart: Heart::load(&store)?,
+            heart: Heart::load(&store, clock.now())?,
             tally,
             bells,
             outbox: Notify::new(),

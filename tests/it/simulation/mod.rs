@@ -37,6 +37,7 @@ mod release;
 mod reminders;
 mod rooms;
 mod sending;
+mod shown;
 mod spoilt;
 mod stage;
 mod start_lines;
