@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use persona_bridge::demo::homeserver::Kind;
 use ruma::OwnedRoomId;
@@ -26,6 +26,8 @@ const BURST: usize = 5;
 const THOUGHTS: (u32, Duration) = (2, Duration::from_millis(50));
 /// What a process that begins and a machine with other work may take, in ms.
 const WAY: u64 = 20_000;
+/// After so long it is looked again for what was heard.
+const LOOK: Duration = Duration::from_secs(1);
 /// The beat of these excerpts, in ms.
 const BEAT: u64 = 3_000;
 
@@ -53,12 +55,14 @@ pub(super) struct Gathering {
     /// How many words were made by which lines are known.
     words: usize,
     dice: Dice,
+    began: Instant,
     _server: Server,
 }
 
 impl Gathering {
     /// None (said aloud) where the homeserver or the CLI cannot be had.
     pub(super) async fn begin(kind: Kind, test: &str, manner: Manner) -> Option<Self> {
+        let began = Instant::now();
         let server = servers::server(kind, test).await?;
         let mind = Mind::start().await;
         let ids = &PERSONAS[..if scale() >= 10 { PERSONAS.len() } else { 2 }];
@@ -101,6 +105,7 @@ impl Gathering {
             said,
             words,
             dice,
+            began,
             _server: server,
         })
     }
@@ -177,12 +182,12 @@ impl Gathering {
             asked.iter().any(|asked| asked.who == *who && asked.at >= since && asked.hears(token))
         };
         let all = async {
-            loop {
-                let count = self.mind.api.count();
-                if words.iter().all(is_heard) {
-                    return;
-                }
-                self.mind.api.wait_for(count + 1).await;
+            let mut seen = self.mind.api.count();
+            while !words.iter().all(is_heard) {
+                // A request counts before it stands in the book, so that one may have been missed.
+                let more = self.mind.api.wait_for(seen + 1);
+                let _ = tokio::time::timeout(LOOK, more).await;
+                seen = self.mind.api.count();
             }
         };
         let missing = || words.iter().filter(|word| !is_heard(word)).collect::<Vec<_>>();
@@ -238,8 +243,9 @@ impl Gathering {
         let limits = limits();
         let causes = account.causes(limits.max_hops);
         crate::tools::aloud(&format!(
-            "{test}: {} lines of people, turns by cause {causes:?}",
-            account.said.len()
+            "{test}: {} lines of people, turns by cause {causes:?}, in {} s",
+            account.said.len(),
+            self.began.elapsed().as_secs()
         ));
         let faults = account.faults(&limits);
         assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(20)]);
