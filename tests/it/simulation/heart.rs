@@ -182,6 +182,28 @@ fn silence_wakes_so_often_a_day_and_says_that_it_is_a_scheduled_wake() {
 }
 
 #[test]
+fn no_silence_wakes_her_for_a_room_in_which_she_is_stopped_or_that_is_full() {
+    let mut world = world();
+    world.config.heart = Heart { wake_on_silence: true, wakes_per_day: 3, ..world.config.heart };
+    world.config.among.room = Some(Limit { most: 1, within: Duration::from_secs(5 * 3600) });
+    world.config.permissions.0.insert("@alice:hs.test".to_owned(), Level::Admin);
+    world.script = Arc::new(|_, _| replies(&json!({ "say": [{ "text": "so quiet" }] })));
+    world.play(async |stage| {
+        let swarm = stage.swarm().await;
+        stage.alice().say(&swarm, "stop");
+        stage.pass(120 * MINUTE).await;
+        assert_eq!(thoughts(stage), [0, 0], "it is stopped");
+        stage.alice().say(&swarm, "!persona go");
+        stage.pass(30 * MINUTE).await;
+        assert_eq!(thoughts(stage).iter().sum::<usize>(), 1, "and full from then on");
+        stage.pass(120 * MINUTE).await;
+        assert_eq!(thoughts(stage).iter().sum::<usize>(), 1);
+        stage.pass(180 * MINUTE).await;
+        assert_eq!(thoughts(stage).iter().sum::<usize>(), 2, "it bears more");
+    });
+}
+
+#[test]
 fn a_room_where_nothing_wakes_is_heard_at_the_beat() {
     let mut world = world();
     let swarm = RegisterName("swarm".into());
