@@ -74,7 +74,9 @@ impl Said {
 async fn life(kind: Kind, test: &str, log: &'static str) -> Option<Said> {
     let server = servers::server(kind, test).await?;
     let mind = Mind::start().await;
-    let setup = Setup { log, ..mind.setup(&server)? };
+    let permissions = format!("\"{SERVER_NAME}\" = \"chat\"\n\"@alice:{SERVER_NAME}\" = \"admin\"\n");
+    let heart = "beat_min = \"1s\"\n".to_owned();
+    let setup = Setup { log, permissions, heart, ..mind.setup(&server)? };
     let mut bridge = Bridge::spawn(&server, &setup).await;
     let mut alice = User::register(&server, "alice").await;
     let eir = persona("eir");
@@ -84,6 +86,9 @@ async fn life(kind: Kind, test: &str, log: &'static str) -> Option<Said> {
     let direct = alice.create_dm(&eir).await;
     alice.say(&direct, &format!("{WORDS} in private, {}?", word(2))).await;
     wait_for_answers(&mut alice, &direct, &eir, 1).await;
+    reminder(&mind, &mut alice, &direct).await;
+    beside_mail(&mut alice, &room, &direct).await;
+    commands(&mut alice).await;
     strange_calls(&bridge, &server).await;
     let doctors = doctor(&bridge).await;
     failing_turn(&mind, &alice, &direct, &bridge).await;
@@ -95,6 +100,52 @@ async fn life(kind: Kind, test: &str, log: &'static str) -> Option<Said> {
         assert!(text.contains(step), "{step} was to be seen in\n{text}");
     }
     Some(Said { text, secrets })
+}
+
+/// She sets a reminder in private, and is told it when it is due.
+async fn reminder(mind: &Mind, alice: &mut User, direct: &ruma::RoomId) {
+    let says = |text: String, remind: Value| {
+        Answer::Typed(json!({"say": [{"text": text}], "react": [], "remind": remind}))
+    };
+    let text = format!("{WORDS} in a reminder, {}", word(4));
+    mind.api.script([
+        says(format!("Yes, {}.", word(5)), json!([{ "in": "2s", "text": text }])),
+        says(format!("Yes, {}.", word(6)), json!([])),
+    ]);
+    alice.say(direct, &format!("{WORDS} to be reminded of, {}?", word(5))).await;
+    let eir = persona("eir");
+    wait_for_answers(alice, direct, &eir, 3).await;
+    assert!(mind.api.requests().iter().any(|request| request.words().contains(&text)), "it was told");
+}
+
+/// What people do in a room beside talking.
+async fn beside_mail(alice: &mut User, room: &ruma::RoomId, direct: &ruma::RoomId) {
+    let said = alice.said_by(room, &persona("eir")).await.remove(0).event_id;
+    let relation = json!({ "rel_type": "m.annotation", "event_id": said, "key": WORDS });
+    alice.send(room, "m.reaction", json!({ "m.relates_to": relation })).await;
+    alice
+        .send_state(direct, "m.room.topic", "", json!({ "topic": format!("{WORDS} and {}", word(7)) }))
+        .await;
+}
+
+/// Commands in chat with words in them, and such as show some.
+async fn commands(alice: &mut User) {
+    let bot = format!("@persona-bridge:{SERVER_NAME}");
+    let desk = alice.create_dm(&bot).await;
+    alice.event("the bot comes", |seen| seen.room == desk && seen.is_join_of(&bot)).await;
+    let long = format!("campaign {WORDS} {}", "so ".repeat(500));
+    for (command, answer) in [
+        (format!("campaign open fair The {WORDS} fair {}", word(8)), "fair"),
+        (format!("{WORDS} {}", word(8)), "I do not know"),
+        ("campaign".to_owned(), WORDS),
+        ("memory eir".to_owned(), "remembers nothing"),
+        ("remind eir".to_owned(), "no reminder"),
+        (long, "too long"),
+    ] {
+        let asked = alice.say(&desk, &command).await;
+        let said = alice.answer(&desk, &asked, &bot).await.body().to_owned();
+        assert!(said.contains(answer), "{command}: {said}");
+    }
 }
 
 /// Malformed events, and calls with no token of ours in either place.
