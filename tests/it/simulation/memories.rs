@@ -10,6 +10,7 @@ use persona_bridge::persona::memory::DmMemories;
 use serde_json::{Value, json};
 
 use super::stage::{BOT, EIR, Stage, counts};
+use super::taken_back::newest;
 use super::world::{Fed, World, usual};
 use crate::fake::homeserver::Flavour;
 
@@ -279,14 +280,24 @@ impl Parrot {
         let remember: Vec<Value> = chunks
             .map(|text| json!({"text": text, "about": ["@alice:hs.test", "@bob:hs.test"], "salience": 1}))
             .collect();
-        replies(&json!({"say": say, "react": [], "remember": remember}))
+        let mut reply = json!({"say": say, "react": [], "remember": remember});
+        if fault && lane(&self.last) != "room" && self.answered.is_multiple_of(7) {
+            let text = format!("canary-of-{} in a reminder", lane(&self.last));
+            reply["remind"] = json!([{ "in": "1m", "text": text }]);
+        }
+        replies(&reply)
     }
 }
 
-/// Whose lane words belong to: a person's direct room, or a register.
+/// Whose lane words belong to: a person's direct room, or a register. Where nothing but a reminder stands it is that in which
+/// it was set.
 fn lane(words: &str) -> &str {
     let room = words.lines().find_map(|line| line.strip_prefix("room \"dm with @"));
-    room.and_then(|room| room.split_once(':')).map_or("room", |(name, _)| name)
+    let set = || {
+        let reminder = words.strip_prefix("# a reminder of yours: ")?.split_once("canary-of-")?;
+        reminder.1.split_once(' ').map(|(name, _)| name)
+    };
+    room.and_then(|room| room.split_once(':')).map(|(name, _)| name).or_else(set).unwrap_or("room")
 }
 
 /// The mail, the room's earlier lines and what is told of a lost session, without what she herself had said there.
@@ -359,6 +370,9 @@ fn say_in_turn(stage: &Stage, turn: usize, dms: &[String; 2]) {
             person.say(&room, &format!("Eir, word-{turn} of {who}"))
         }
     };
+    if turn % 20 == 10 || turn % 20 == 11 {
+        person.react(dm, &newest(stage, dm), &format!("canary-of-{who}"));
+    }
     if turn % 20 < 2 {
         let topic = json!({"topic": format!("canary-of-{who}-topic-{turn}")});
         person.set_state(dm, "m.room.topic", "", topic);
@@ -390,10 +404,12 @@ fn no_word_of_a_direct_room_comes_where_it_must_not(dm: DmMemories) {
         }
         let dms = [stage.dm(&stage.alice(), EIR).await, stage.dm(&stage.bob(), EIR).await];
         parrot.lock().expect("not poisoned").rooms.extend(dms.clone());
-        for turn in 0..200 {
+        for turn in 0..210 {
             say_in_turn(stage, turn, &dms);
             let answered = || parrot.lock().expect("not poisoned").answered;
             stage.rest("she answers", || answered() > turn).await;
+            // Reminders come due in between.
+            stage.pass(1_000).await;
         }
         (rooms, dms)
     });
@@ -401,6 +417,14 @@ fn no_word_of_a_direct_room_comes_where_it_must_not(dm: DmMemories) {
     let firsts = fed.iter().filter(|fed| !fed.words.starts_with("# your last reply")).count();
     assert!(firsts >= 200 && parrot.lock().expect("not poisoned").ends.is_empty(), "{firsts}");
     fed.iter().for_each(|fed| check_line(dm, fed));
+    for (line, canary) in [("reminder r", "in a reminder"), ("# reactions to your words: ", "\" 1")] {
+        let told = |fed: &&Fed| {
+            fed.words
+                .lines()
+                .any(|of| of.starts_with(line) && of.contains("canary-of") && of.contains(canary))
+        };
+        assert!(fed.iter().filter(told).count() > 1, "the test would see a {line}");
+    }
     let recalled =
         fed.iter().filter(|fed| lane(&fed.words) == "room" && reminded(&fed.words).contains("canary-of"));
     assert_eq!(recalled.count() > 0, dm != DmMemories::DmOnly, "the test would see it");
