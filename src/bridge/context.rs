@@ -32,9 +32,9 @@ pub(crate) async fn lines(
     let mut events = events.unwrap_or_default();
     events.retain(|event| !is_for_bridge(shared, event));
     let mut lines = Vec::new();
-    for event in newest_words(events) {
+    for (event, edit) in newest_words(events) {
         if event.sender == persona.user || hears(shared, &persona.id, &event)? {
-            lines.extend(line(shared, event));
+            lines.extend(line(shared, event, edit));
         }
     }
     Ok(lines.split_off(lines.len().saturating_sub(LINES)))
@@ -58,20 +58,21 @@ async fn before(shared: &Arc<Shared>, user: &UserId, room: &OwnedRoomId, batch: 
     events.into_iter().take_while(|event| !fed.contains(&event.id)).collect()
 }
 
-/// The messages among some events, in order, each with the words that its sender gave it last.
-fn newest_words(events: Vec<Event>) -> Vec<Event> {
-    let mut said: Vec<Event> = Vec::new();
+/// The messages among some events, in order, each with the words that its sender gave it last, and by which edit.
+fn newest_words(events: Vec<Event>) -> Vec<(Event, Option<OwnedEventId>)> {
+    let mut said: Vec<(Event, Option<OwnedEventId>)> = Vec::new();
     let mut places: BTreeMap<OwnedEventId, usize> = BTreeMap::new();
     for event in events {
         let Content::Message(message) = &event.content else { continue };
         let Some(edited) = &message.edits else {
             places.insert(event.id.clone(), said.len());
-            said.push(event);
+            said.push((event, None));
             continue;
         };
-        let Some(of) = places.get(edited).and_then(|place| said.get_mut(*place)) else { continue };
+        let Some((of, edit)) = places.get(edited).and_then(|place| said.get_mut(*place)) else { continue };
         if let (true, Content::Message(of)) = (of.sender == event.sender, &mut of.content) {
             of.reword(message.clone());
+            *edit = Some(event.id.clone());
         }
     }
     said
@@ -87,8 +88,8 @@ fn hears(shared: &Shared, persona: &PersonaId, event: &Event) -> Result<bool, Br
     Ok(matches!(hearing, Hearing::Mail(mail) if mail.iter().any(|(hearer, _)| hearer == persona)))
 }
 
-fn line(shared: &Shared, event: Event) -> Option<ContextLine> {
+fn line(shared: &Shared, event: Event, edit: Option<OwnedEventId>) -> Option<ContextLine> {
     let Event { id, room, sender, at, content: Content::Message(message), .. } = event else { return None };
     let sender_name = shared.directory().room(&room)?.members.get(&sender).cloned().flatten();
-    Some(ContextLine { event: id, sender, sender_name, text: message.text, said: at })
+    Some(ContextLine { event: id, edit, sender, sender_name, text: message.text, said: at })
 }

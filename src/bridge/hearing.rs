@@ -106,11 +106,7 @@ pub(crate) fn said(
             out.extend(reacted(event, seats).map(Effect::React));
         }
         Hearing::Nothing(why) => {
-            tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
-            shared.tally.unheard(why, u64::from(why != OWN));
-            out.extend(
-                (why == UNADDRESSED).then(|| Effect::Passed(event.room.clone(), event.sender.clone())),
-            );
+            out.extend(passed(shared, event, why));
             out.extend(barred::courtesy(shared, &directory, event, is_hers));
         }
     }
@@ -119,6 +115,13 @@ pub(crate) fn said(
         out.push(Effect::Asks(root, personas));
     }
     Ok(out)
+}
+
+/// What nobody hears is counted, and kept in mind where it was only addressed to nobody.
+fn passed(shared: &Shared, event: &Event, why: &'static str) -> Option<Effect> {
+    tracing::debug!(event = %event.id, room = %event.room, why, "not mail");
+    shared.tally.unheard(why, u64::from(why != OWN));
+    (why == UNADDRESSED).then(|| Effect::Passed(event.room.clone(), event.sender.clone()))
 }
 
 /// An edit with the place of what it edits, whose thread and answer it does not say again; what is said anew takes its place.

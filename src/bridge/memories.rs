@@ -31,7 +31,8 @@ impl Reminded {
     pub(crate) fn shows(&mut self, context: &BTreeMap<OwnedRoomId, Vec<ContextLine>>) {
         let Some(seen) = &mut self.seen else { return };
         for (room, lines) in context.iter().filter(|(_, lines)| !lines.is_empty()) {
-            let events = lines.iter().map(|line| line.event.clone());
+            let events =
+                lines.iter().flat_map(|line| std::iter::once(&line.event).chain(&line.edit)).cloned();
             seen.earlier.entry(room.clone()).or_default().extend(events);
         }
     }

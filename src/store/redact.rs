@@ -9,9 +9,10 @@ use super::tx::{Read, Tx};
 use super::{Result, memories, outbox, reactions, sessions, transcript, turns};
 use crate::conversation::{Delivery, Millis, PersonaId};
 
-/// Takes an event back: a reaction, or one to it, is not told any more; mail of it, and of its edits, loses its words; who may have been fed it is told, and her session is
-/// tainted; so is that of who was shown it as said before her mail. What was learned from it, and what is taken down of it,
-/// is forgotten. Where she said it herself, it leaves what is taken down of the turn and her session is tainted; what she
+/// Takes an event back: a reaction, or one to it, is not told any more; mail of it, and of its edits, loses its words; who may
+/// have been fed it is told, and her session is tainted; so is that of who was shown it as said before her mail. What was
+/// learned from it, and what is taken down of it, is forgotten; of an edit that she heard as the message itself, under that
+/// message's id. Where she said it herself, it leaves what is taken down of the turn and her session is tainted; what she
 /// learned in that turn stays.
 ///
 /// Only in the room that the event stands in, whatever other rooms say. An event that comes later than its redaction
@@ -41,7 +42,11 @@ pub(super) fn redact(tx: &mut Tx<'_>, redacts: &OwnedEventId, notice: &Delivery,
                 fed |= withdraw(tx, &persona, *seq)?;
             }
         }
-        let events = [std::slice::from_ref(redacts), &event.edits].concat();
+        let mut events = [std::slice::from_ref(redacts), &event.edits].concat();
+        if label.event != *redacts {
+            memories::unlearn(tx, &label.event, &notice.room)?;
+            events.push(label.event);
+        }
         transcript::withdraw(tx, &persona, &events)?;
         if fed {
             sessions::taint(tx, &persona)?;

@@ -178,7 +178,7 @@ prop_compose! {
     fn any_context()(
         sender in any_user(), sender_name in prop::option::of(text()), text in text(), said in any_time(),
     ) -> ContextLine {
-        ContextLine { event: event("earlier"), sender, sender_name, text, said }
+        ContextLine { event: event("earlier"), edit: None, sender, sender_name, text, said }
     }
 }
 

@@ -111,6 +111,8 @@ pub struct Surroundings {
 /// A line of what was said before she was there, never mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextLine {
+    /// The edit whose words they are, if they are.
+    pub edit: Option<ruma::OwnedEventId>,
     /// The event.
     pub event: ruma::OwnedEventId,
     /// Who.

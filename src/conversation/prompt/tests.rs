@@ -185,6 +185,7 @@ fn a_direct_room() {
 #[test]
 fn context_comes_before_mail_and_is_no_mail() {
     let line = |sender: &str, text: &str| ContextLine {
+        edit: None,
         event: event("earlier"),
         sender: user(sender),
         sender_name: None,
@@ -407,6 +408,7 @@ fn rooms_are_told_apart() {
 fn context_keeps_the_newest_within_its_limits() {
     let shown = |texts: Vec<String>| {
         let context = texts.into_iter().map(|text| ContextLine {
+            edit: None,
             event: event("earlier"),
             sender: user("bob"),
             sender_name: None,

@@ -1,5 +1,6 @@
 //! Edits that address somebody whom the message before them did not, or no longer do; and threads on what she said.
 
+use persona_bridge::conversation::RegisterName;
 use persona_bridge::persona::session::care::OnRedaction;
 use serde_json::{Value, json};
 
@@ -17,6 +18,11 @@ fn edit_to(user: &TestUser, room: &str, event: &str, whom: &str, body: &str) -> 
         "m.relates_to": { "rel_type": "m.replace", "event_id": event },
     });
     user.say_content(room, "m.room.message", content)
+}
+
+/// Whether some words of Alice stand there, whatever others repeat of them.
+fn shows(words: &str, said: &str) -> bool {
+    words.lines().any(|line| line.contains("<@alice:") && line.contains(said))
 }
 
 /// A world in whose rooms only what is addressed is kept.
@@ -72,6 +78,49 @@ fn what_an_edit_made_hers_is_taken_back_with_its_message_or_with_the_edit() {
         });
         counts(&[world.words("eir")], &[("my slip", 1), ("(took back m1)", 1)]);
     }
+}
+
+#[test]
+fn what_an_edit_told_her_is_in_no_record_and_no_memory_once_it_is_taken_back() {
+    for takes_back_the_edit in [false, true] {
+        let mut world = quiet(Flavour::Synapse);
+        world.play(async |stage| {
+            let swarm = stage.swarm().await;
+            let asked = stage.alice().say(&swarm, "well");
+            let edit = edit_to(&stage.alice(), &swarm, &asked, EIR, "Eir, remember that I dyed my hair");
+            stage.said(&swarm, EIR, 1).await;
+            stage.alice().redact(&swarm, if takes_back_the_edit { &edit } else { &asked });
+            stage.calm().await;
+            stage.ask("go on").await;
+        });
+        let eir = &world.config.personas[0].persona.id;
+        assert_eq!(world.store().memories(eir, |memories| memories.all().count()), 0);
+        let fed = world.fed("eir");
+        assert_eq!(fed.len(), 2);
+        assert!(shows(&fed[0].words, "dyed") && !shows(&fed[1].words, "dyed"), "{}", fed[1].words);
+    }
+}
+
+#[test]
+fn who_was_shown_an_edits_words_as_said_earlier_begins_anew_when_that_is_taken_back() {
+    let mut world = World::new(Flavour::Synapse);
+    world.config.default_register = Some(RegisterName("swarm".into()));
+    world.play(async |stage| {
+        let (_, old) = (stage.swarm().await, stage.alice().create_room("old"));
+        let said = stage.alice().say(&old, "well");
+        let edit = edit_to(&stage.alice(), &old, &said, "@bob:hs.test", "my key is 4711");
+        stage.alice().invite(&old, EIR);
+        stage.joins(&old, EIR).await;
+        stage.pass(50).await;
+        stage.alice().say(&old, "Eir, hello");
+        stage.said(&old, EIR, 1).await;
+        stage.alice().redact(&old, &edit);
+        stage.calm().await;
+        stage.ask("go on").await;
+    });
+    let fed = world.fed("eir");
+    assert!(shows(&fed[0].words, "4711") && !shows(&fed[1].words, "4711"), "{}", fed[1].words);
+    counts(&world.told(), &[("Eir begins session 2", 1)]);
 }
 
 #[test]
