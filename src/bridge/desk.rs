@@ -17,7 +17,10 @@ use crate::store::Answer;
 /// Answers the questions in the store, one after the other, until the service has drained.
 pub(crate) async fn run(shared: Arc<Shared>) -> Result<(), BridgeError> {
     loop {
-        for question in shared.store.questions()? {
+        let mut questions = shared.store.questions()?;
+        // Those of one time in the order of the store.
+        questions.sort_by_key(|question| question.at);
+        for question in questions {
             let Some(members) = members(&shared, &question).await else { return Ok(()) };
             let answer = match &question.wish {
                 Wish::Command(words) => commands::answer(&shared, &question, words, &members).await?,

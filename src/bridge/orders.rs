@@ -14,7 +14,7 @@ use super::inspect::{self, Asked};
 use super::reminders::{self, Reminders};
 use super::shared::Shared;
 use super::states::{self, States};
-use crate::conversation::{MemoryNumber, Millis, PersonaId};
+use crate::conversation::{MemoryNumber, Millis, PersonaId, steer};
 use crate::homeserver::appservice::Orders;
 use crate::persona::Brake;
 use crate::persona::schema::Misfit;
@@ -82,9 +82,9 @@ pub enum OrderError {
     /// What is put was not made from what there is.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The brake was pulled after the command was said in chat.
+    /// The contrary was done after the command was said in chat.
     #[error(
-        "an operator held or released somebody after that was said, so nothing is changed; say it again if it is still meant"
+        "the contrary was done after that was said, so nothing is changed; say it again if it is still meant"
     )]
     Overtaken,
 }
@@ -304,8 +304,8 @@ async fn pull(
     given: Given,
 ) -> Result<String, OrderError> {
     let brake = match lever {
-        Lever::Hold => change(store, given, move |brake, at| brake.hold(persona.as_ref(), at)).await?,
-        Lever::Release => change(store, given, move |brake, at| brake.release(persona.as_ref(), at)).await?,
+        Lever::Hold => change(store, steer::Word::Stop, persona, given).await?,
+        Lever::Release => change(store, steer::Word::Go, persona, given).await?,
         Lever::Show => match store.brake() {
             Err(StoreError::Corrupt { .. }) => Brake::everyone(),
             read => read?,
@@ -314,21 +314,24 @@ async fn pull(
     Ok(braked(brake.told()))
 }
 
-/// Changes whom the brake holds, unless it was pulled after the command was said; answers it as it is then.
+/// Holds or releases, unless the contrary was done after the command was said; answers the brake as it is then.
 async fn change(
     store: &Store,
+    word: steer::Word,
+    persona: Option<PersonaId>,
     given: Given,
-    change: impl FnOnce(&mut Brake, Millis) + Send + 'static,
 ) -> Result<Brake, OrderError> {
     let (send, is_overtaken) = oneshot::channel();
     let brake = store.change_brake(move |brake| {
-        let at = match given {
-            Given::Now(now) => now.max(brake.latest()),
-            Given::Said(said) => said,
+        let persona = persona.as_ref();
+        let (at, is_overtaken) = match given {
+            Given::Now(now) => (now.max(brake.latest()), false),
+            Given::Said(said) => (said, brake.is_overtaken(word, persona, said)),
         };
-        let is_overtaken = at < brake.pulled;
-        if !is_overtaken {
-            change(brake, at);
+        match word {
+            _ if is_overtaken => {}
+            steer::Word::Stop => brake.hold(persona, at),
+            steer::Word::Go => brake.release(persona, at),
         }
         // Who asks waits for the answer right here.
         let _ = send.send(is_overtaken);

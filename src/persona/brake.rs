@@ -21,8 +21,8 @@ pub struct Brake {
     pub words: BTreeMap<Place, (Word, Millis)>,
     /// When an operator last let everyone go: a word to stop that was said before that is overtaken.
     pub released: Millis,
-    /// When an operator last held or released anybody: a command in chat that was said before that is overtaken.
-    pub pulled: Millis,
+    /// What operators last did to each, or to everyone, and when: a command in chat that was said before may be overtaken.
+    pub pulls: BTreeMap<Option<PersonaId>, (Word, Millis)>,
 }
 
 /// What a word of an admin came to.
@@ -64,12 +64,31 @@ impl Brake {
     /// When anything was last said or done about it.
     pub fn latest(&self) -> Millis {
         let words = self.words.values().map(|(_, at)| *at).max().unwrap_or_default();
-        words.max(self.released).max(self.pulled)
+        let pulls = self.pulls.values().map(|(_, at)| *at).max().unwrap_or_default();
+        words.max(self.released).max(pulls)
+    }
+
+    /// Whether what an admin said at a time comes too late: to hold her, or everyone, where that was released since, or to
+    /// release where somebody of those was held since.
+    pub fn is_overtaken(&self, word: Word, persona: Option<&PersonaId>, said: Millis) -> bool {
+        let bears = |of: &Option<PersonaId>| match word {
+            Word::Stop => of.is_none() || of.as_ref() == persona,
+            Word::Go => persona.is_none() || of.as_ref() == persona,
+        };
+        self.pulls.iter().any(|(of, (done, at))| *at > said && *done != word && bears(of))
+    }
+
+    /// Notes what was done, unless something newer was.
+    fn pull(&mut self, persona: Option<&PersonaId>, word: Word, at: Millis) {
+        let last = self.pulls.entry(persona.cloned()).or_insert((word, at));
+        if last.1 <= at {
+            *last = (word, at);
+        }
     }
 
     /// Holds a Persona, or everyone.
     pub fn hold(&mut self, persona: Option<&PersonaId>, now: Millis) {
-        self.pulled = self.pulled.max(now);
+        self.pull(persona, Word::Stop, now);
         match persona {
             Some(persona) => drop(self.personas.insert(persona.clone())),
             None => self.all = true,
@@ -79,7 +98,7 @@ impl Brake {
     /// Lets a Persona go wherever she was stopped, or everyone. Where it holds everyone, or a room as a whole, one alone
     /// cannot be let go; who was stopped by a later word stays so.
     pub fn release(&mut self, persona: Option<&PersonaId>, now: Millis) {
-        self.pulled = self.pulled.max(now);
+        self.pull(persona, Word::Go, now);
         match persona {
             Some(persona) => drop(self.personas.remove(persona)),
             None => {
@@ -218,7 +237,31 @@ mod tests {
         brake.release(Some(&id("bil")), Millis(2));
         assert!(brake.holds(&id("bil")), "everyone is everyone");
         brake.release(None, Millis(3));
-        assert_eq!(brake, Brake { released: Millis(3), pulled: Millis(3), ..Brake::default() });
+        assert_eq!((brake.held(), brake.released), (None, Millis(3)));
+    }
+
+    #[test]
+    fn what_was_said_before_the_contrary_was_done_is_overtaken_and_nothing_else_is() {
+        let (eir, bil) = (id("eir"), id("bil"));
+        let mut brake = Brake::default();
+        brake.hold(Some(&eir), Millis(5));
+        assert!(!brake.is_overtaken(Word::Stop, Some(&bil), Millis(4)), "another one");
+        assert!(!brake.is_overtaken(Word::Stop, Some(&eir), Millis(4)), "the same again");
+        assert!(!brake.is_overtaken(Word::Stop, None, Millis(4)));
+        assert!(brake.is_overtaken(Word::Go, Some(&eir), Millis(4)));
+        assert!(brake.is_overtaken(Word::Go, None, Millis(4)), "she was held since");
+        assert!(!brake.is_overtaken(Word::Go, None, Millis(5)));
+        assert!(!brake.is_overtaken(Word::Go, Some(&bil), Millis(4)));
+        brake.release(None, Millis(7));
+        for persona in [Some(&eir), Some(&bil), None] {
+            assert!(brake.is_overtaken(Word::Stop, persona, Millis(6)), "{persona:?}");
+            assert!(!brake.is_overtaken(Word::Stop, persona, Millis(7)), "{persona:?}");
+        }
+        brake.release(Some(&eir), Millis(9));
+        assert!(!brake.is_overtaken(Word::Stop, None, Millis(8)), "one of them");
+        brake.hold(Some(&eir), Millis(8));
+        assert!(brake.is_overtaken(Word::Stop, Some(&eir), Millis(8)), "the newest stays");
+        assert_eq!(brake.latest(), Millis(9));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const LEDGER: Duration = Duration::from_secs(7 * 24 * 3600);
 const ADMINS_ONLY: &str =
     "I take commands of admins alone; ask me \"what do you remember about me?\" if you like.";
 /// The answer to what was carried out before the bridge could say so.
-const DONE: &str = "That was carried out before I was stopped; `status` shows how things stand.";
+const DONE: &str = "That was dealt with before I was stopped; `status` shows how things stand.";
 /// The answer where somebody else reads along.
 const ALONE_ONLY: &str = "That holds words of people: I tell it only in a room of you and me.";
 

@@ -31,8 +31,16 @@ struct BrakeForm {
     words: Vec<WordForm>,
     #[serde(default, skip_serializing_if = "super::is_zero")]
     released: u64,
-    #[serde(default, skip_serializing_if = "super::is_zero")]
-    pulled: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pulls: Vec<PullForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PullForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    persona: Option<String>,
+    holds: bool,
+    at: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,27 +65,39 @@ pub(in crate::store) fn brake_text(brake: &Brake) -> String {
         held: brake.all.then(|| EVERYONE.to_owned()).into_iter().chain(names).collect(),
         words: words.collect(),
         released: brake.released.0,
-        pulled: brake.pulled.0,
+        pulls: brake.pulls.iter().map(pull_form).collect(),
     };
     serde_json::json!(form).to_string()
+}
+
+fn pull_form((persona, (word, at)): (&Option<PersonaId>, &(Word, Millis))) -> PullForm {
+    PullForm {
+        persona: persona.as_ref().map(|persona| persona.0.clone()),
+        holds: *word == Word::Stop,
+        at: at.0,
+    }
 }
 
 /// The brake of a text.
 pub(in crate::store) fn brake(text: &str) -> Result<Brake> {
     let form = match serde_json::from_str(text).map_err(|_| unreadable())? {
-        AnyForm::List(held) => BrakeForm { held, words: Vec::new(), released: 0, pulled: 0 },
+        AnyForm::List(held) => BrakeForm { held, words: Vec::new(), released: 0, pulls: Vec::new() },
         AnyForm::Whole(form) => form,
     };
     let words = form.words.into_iter().map(|WordForm { room, persona, stops, at }| {
         let word = if stops { Word::Stop } else { Word::Go };
         ((room, persona.map(PersonaId)), (word, Millis(at)))
     });
+    let pulls = form.pulls.into_iter().map(|PullForm { persona, holds, at }| {
+        let word = if holds { Word::Stop } else { Word::Go };
+        (persona.map(PersonaId), (word, Millis(at)))
+    });
     Ok(Brake {
         all: form.held.contains(EVERYONE),
         words: words.collect(),
         personas: form.held.into_iter().filter(|name| name != EVERYONE).map(PersonaId).collect(),
         released: Millis(form.released),
-        pulled: Millis(form.pulled),
+        pulls: pulls.collect(),
     })
 }
 
@@ -100,13 +120,14 @@ mod tests {
         let room = || owned_room_id!("!a:hs.test");
         let words =
             [((room(), None), (Word::Go, Millis(7))), ((room(), Some(eir())), (Word::Stop, Millis(9)))];
+        let pulls = [(None, (Word::Go, Millis(5))), (Some(eir()), (Word::Stop, Millis(6)))];
         let rows = [
             (r#"{"held":[]}"#, Brake::default()),
             (r#"{"held":["*"]}"#, Brake::everyone()),
             (r#"{"held":["*","eir"]}"#, Brake { personas: [eir()].into(), ..Brake::everyone() }),
             (
-                r#"{"held":[],"pulled":6,"released":5,"words":[{"at":7,"room":"!a:hs.test","stops":false},{"at":9,"persona":"eir","room":"!a:hs.test","stops":true}]}"#,
-                Brake { words: words.into(), released: Millis(5), pulled: Millis(6), ..Brake::default() },
+                r#"{"held":[],"pulls":[{"at":5,"holds":false},{"at":6,"holds":true,"persona":"eir"}],"released":5,"words":[{"at":7,"room":"!a:hs.test","stops":false},{"at":9,"persona":"eir","room":"!a:hs.test","stops":true}]}"#,
+                Brake { words: words.into(), released: Millis(5), pulls: pulls.into(), ..Brake::default() },
             ),
         ];
         for (text, held) in rows {
