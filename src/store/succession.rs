@@ -99,8 +99,13 @@ fn pairs(tx: &mut Tx<'_>, persona: &PersonaId, (from, to): Step<'_>) -> Result<(
     }
     let PairsForm(mut new) = tx.record(Table::Pairs, to.as_bytes())?.unwrap_or_default();
     for pair in hers {
-        if !new.iter().any(|known| known.of == pair.of) {
-            new.push(pair);
+        match new.iter_mut().find(|known| known.of == pair.of) {
+            Some(known) => {
+                known.turns.extend(pair.turns);
+                known.turns.sort_unstable();
+                known.held = known.held.or(pair.held);
+            }
+            None => new.push(pair),
         }
     }
     tx.put(Table::Pairs, to.as_bytes(), &PairsForm(new))?;
