@@ -92,7 +92,8 @@ fn unlisted(shared: &Shared, persona: &PersonaConfig, room: &OwnedRoomId) -> Opt
     Some(SeatRow { persona: persona.persona.id.clone(), room: room.clone(), lane, invite: None, line: None })
 }
 
-/// She is in a room that the store does not know: heard already by the config or by others, direct, default register, or left alone and told.
+/// She is in a room that the store does not know: heard already by the config or by others, direct, default register, or left
+/// alone and told.
 async fn sit_down(
     shared: &Arc<Shared>,
     persona: &PersonaId,

@@ -85,10 +85,14 @@ pub(super) async fn order(config: &Config, order: &Order) -> Result<String, CliE
             config.store.path.display()
         )));
     }
+    let is_new = !config.store.path.exists();
     match holder(config).await? {
         Holder::Us(store) => {
             let carried_out = orders::carry_out(&store, order, Clock::Wall.now()).await;
-            carried_out.map_err(|error| {
+            let shown = config.store.path.display();
+            let place =
+                if is_new { format!("; that stands in a new store at {shown}") } else { String::new() };
+            carried_out.map(|follows| follows + &place).map_err(|error| {
                 if let OrderError::Store(error) = error { error.into() } else { other(error.to_string()) }
             })
         }

@@ -1,8 +1,8 @@
 //! Whose mind may live, and think: so many processes at most, with so much memory in sum, of which so many think at once.
 //!
-//! What wakes somebody goes before a beat that is younger than the time between two, who has waited longest is served first, and the mind that has been idle longest makes
-//! room. It never ends a thought, and it keeps no count of its own: whoever asks again with the same situation gets the same
-//! plan.
+//! What wakes somebody goes before a beat that is younger than the time between two, who has waited longest is served first,
+//! and the mind that has been idle longest makes room. It never ends a thought, and it keeps no count of its own: whoever asks
+//! again with the same situation gets the same plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

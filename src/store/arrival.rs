@@ -105,7 +105,7 @@ pub enum Effect {
         /// What is sent to tell what it came to.
         telling: Steered,
     },
-    /// The bot is asked something, which it answers by [`Store::answer`].
+    /// The bot is asked something, which it answers by [`Store::answer`](super::Store::answer).
     Ask(Question),
     /// Says that are owed once for `key`, put into the outbox unless the key is done.
     Once {
