@@ -316,7 +316,7 @@ fn an_invite_that_no_transaction_brought_is_decided_alike() {
         });
         let words = world.words("eir");
         assert!(words.starts_with("# mail for you in a direct room"), "{words}");
-        assert!(words.contains("late by 0 min"), "{words}");
+        assert!(words.contains("(to you): unpushed"), "{words}");
     });
 }
 
